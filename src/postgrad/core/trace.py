@@ -1,0 +1,124 @@
+"""`Trace` and `Step`: one history of an LLM application, a step per LLM decision.
+
+A recorded session, a live rollout, an evaluation transcript and a served chat are all this type.
+Messages are kept once in the trace's pool and steps refer to them by content id, so a trace of K steps
+costs its length and not K contexts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from postgrad.core.message import Message, Tool, ToolResult
+
+Fidelity = Literal["exact", "exact-messages", "reconstructed", "partial", "none"]
+StepKind = Literal["main", "subagent", "compaction"]
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a trace was read from: file, its format, and the application that wrote it."""
+
+    path: str
+    format: str
+    sha256: str = ""
+    app: str | None = None
+    app_version: str | None = None
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the model was given: message ids of the pool, tools, sampling parameters.
+
+    `fidelity` says how exactly the context is known and `missing` what is not.
+    """
+
+    messages: tuple[str, ...]
+    tools: tuple[Tool, ...] = ()
+    params: dict[str, Any] = {}
+    fidelity: Fidelity = "exact"
+    missing: tuple[str, ...] = ()
+
+
+class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answer at a step: the action taken (`chosen`), a regeneration, or a teacher's action."""
+
+    message: Message
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: dict[str, Any] = {}
+    chosen: bool = True
+    teacher: str | None = None
+
+
+class Feedback(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A judgement on a step from outside the model: a verifier's score, a rating, a correction."""
+
+    kind: str
+    value: float | None = None
+    text: str = ""
+    source: str = ""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One LLM decision: request, candidates, results of its calls, feedback."""
+
+    index: int
+    request: Request
+    candidates: tuple[Candidate, ...]
+    results: tuple[ToolResult, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    kind: StepKind = "main"
+    records: tuple[int, ...] = ()
+    time: str | None = None
+
+    @property
+    def action(self) -> Message:
+        """The message of the action taken."""
+        return next(c.message for c in self.candidates if c.chosen and c.teacher is None)
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that is no LLM step: compaction, interruption, user text, API error, spawn.
+
+    `before_step` is the index of the first step after the event.
+    """
+
+    kind: str
+    before_step: int
+    record: int
+    text: str = ""
+    data: dict[str, Any] = {}
+
+
+class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One history. `index` is its place in its file; `records` in results are raw record numbers."""
+
+    id: str
+    source: Source
+    messages: dict[str, Message]
+    steps: tuple[Step, ...]
+    index: int = 0
+    events: tuple[Event, ...] = ()
+    parent: str | None = None
+    task_id: str | None = None
+    result_records: dict[str, int] = {}
+
+    def context(self, step: Step) -> tuple[Message, ...]:
+        """The messages that the model saw before `step`."""
+        return tuple(self.messages[i] for i in step.request.messages)
+
+    @property
+    def tool_calls(self) -> int:
+        """Calls made by actions taken."""
+        return sum(len(step.action.tool_calls) for step in self.steps)
+
+    @property
+    def tool_results(self) -> int:
+        """Results received for those calls."""
+        return sum(len(step.results) for step in self.steps)
+
+    @property
+    def flagged_errors(self) -> int:
+        """Results that the source itself flags as errors."""
+        return sum(result.is_error is True for step in self.steps for result in step.results)
