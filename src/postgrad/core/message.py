@@ -71,8 +71,8 @@ class Media(msgspec.Struct, frozen=True, tag="media", omit_defaults=True):
     uri: str | None = None
 
 
-class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
-    """A block of an unknown type, kept whole."""
+class Opaque(msgspec.Struct, frozen=True, tag="opaque", rename={"type": "block_type"}):
+    """A block of an unknown type, kept whole. In JSON its `type` is called `block_type`: `type` is the tag."""
 
     type: str
     raw: Any

@@ -1,0 +1,185 @@
+"""Claude Code session files (JSON lines): `~/.claude/projects/<project>/<session>.jsonl` and its `agent-*.jsonl`.
+
+A file is a tree of rows and can hold several histories: the session, and subagents (side chains). Rows copied by a
+resumed session have their old `uuid` and count once. One history is one trace; a step is one answer of the model
+(`claude_steps`). Context is reconstructed: the files hold neither system prompt nor tool schemas, and attachments
+only as data.
+
+"The same session" means: the same first row (`uuid`), and the same agent. A resumed file that copies the rows of an
+older one is therefore the same session, grown; so is a file read again while it is being written.
+
+Not covered: `claude -p --output-format stream-json`; large outputs kept in `tool-results/` (the row has the cut text
+that the model saw); text of queued user input (an event only, until its own row enters the context).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postgrad.core.canonical import content_id
+from postgrad.core.trace import Event, Source, StepKind, Trace
+from postgrad.traces.claude_rows import Row, parse_row
+from postgrad.traces.claude_steps import History
+from postgrad.traces.jsonl import JsonLines
+from postgrad.traces.records import ReadResult
+
+
+@dataclass(frozen=True)
+class ClaudeCode:
+    """Reader of Claude Code sessions."""
+
+    format: str = "claude_code"
+
+    def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
+        """A user or assistant row with Claude Code's own identifiers; a file of titles only is one as well.
+
+        Two other agents write look-alikes with another meaning: Qwen Code (`parts` for `content`) and iFlow (an answer
+        per call, under ids of its own).
+        """
+        if all(row.get("type") == "summary" and "leafUuid" in row for row in head):
+            return True
+        rows = [row for row in head if row.get("type") in ("user", "assistant")]
+        rows = [row for row in rows if {"uuid", "sessionId", "parentUuid"} <= row.keys()]
+        ours = [row for row in rows if isinstance(row.get("message"), dict) and "content" in row["message"]]
+        return bool(ours) and not any(str(row["message"].get("id")).startswith("response-") for row in ours)
+
+    def read(self, path: Path) -> ReadResult:
+        """Read a session file.
+
+        Raises:
+            DataError: it cannot be opened.
+        """
+        lines = JsonLines(path)
+        rows = _unique_rows(lines)
+        version = next((row.version for row in rows if row.version), None)
+        source = Source(str(path), self.format, lines.sha256, "claude-code", version)
+        traces: list[Trace] = []
+        main: str | None = None
+        for history in _histories(rows):
+            built = _trace(history, lines, source, index=len(traces), main=main)
+            if built is not None:
+                traces.append(built)
+                main = main or (None if history[0].sidechain else built.id)
+        _account(rows, lines)
+        return lines.result(source, traces)
+
+
+def _unique_rows(lines: JsonLines) -> list[Row]:
+    seen: set[str] = set()
+    rows = []
+    for raw in lines.rows():
+        row = parse_row(raw.number, raw.value)
+        if row.uuid in seen:
+            lines.use(row.number, "duplicate", row.kind)
+            continue
+        seen.add(row.uuid)
+        rows.append(row)
+    return rows
+
+
+def _histories(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows by history, in order of first appearance. Rows outside the tree (queue, titles) go to their session's.
+
+    Rows belong together through parents (also across a compaction); main rows through their session too, subagents'
+    rows through their agent.
+    """
+    group: dict[str, str] = {}
+
+    def find(key: str) -> str:
+        while group.setdefault(key, key) != key:
+            group[key] = group[group[key]]
+            key = group[key]
+        return key
+
+    side = {row.uuid for row in rows if row.sidechain}
+    known = {row.uuid for row in rows}
+    for row in rows:
+        links = [f"agent {row.agent}" if row.agent and row.sidechain else None]
+        parents = (row.parent, row.logical_parent)
+        links += [link for link in parents if link in known and (link in side) == row.sidechain]
+        links += [f"session {row.session}" if row.session and not row.sidechain else None]
+        for link in links:
+            if link is not None:
+                group[find(row.uuid)] = find(link)
+    histories: dict[str, list[Row]] = {}
+    for row in rows:
+        histories.setdefault(find(row.uuid), []).append(row)
+    return [history for history in histories.values() if any(row.role != "ui" for row in history)]
+
+
+def _trace(rows: Sequence[Row], lines: JsonLines, source: Source, *, index: int, main: str | None) -> Trace | None:
+    """The trace of one history, None if the model never answered in it."""
+    start = rows[0]
+    history = History(rows, kind=_kind(start))
+    for number in history.orphans:
+        lines.use(number, "orphan_result", "user")
+        lines.note("a tool result whose call is not in the file", done="kept raw, in no step", line=number)
+    steps = history.steps()
+    if not steps:
+        return None
+    first = next(row for row in rows if row.role != "ui")
+    session = next((row.session for row in rows if row.session), None)
+    outside = f"claude-session:{session}" if session else None
+    return Trace(
+        content_id([source.format, first.agent if start.sidechain else None, first.uuid]),
+        source,
+        history.pool.messages,
+        steps,
+        index=index,
+        events=_events(rows, history),
+        parent=(main or outside) if start.sidechain else None,
+        result_records=history.result_records,
+    )
+
+
+def _kind(row: Row) -> StepKind:
+    if not row.sidechain:
+        return "main"
+    return "compaction" if (row.agent or "").startswith("acompact") else "subagent"
+
+
+def _events(rows: Iterable[Row], history: History) -> tuple[Event, ...]:
+    firsts = sorted(history.firsts)
+    return tuple(
+        Event(kind, bisect_left(firsts, row.number), row.number, row.text, data)
+        for row in rows
+        for kind, data in _event_kinds(row, history)
+    )
+
+
+def _event_kinds(row: Row, history: History) -> list[tuple[str, dict[str, Any]]]:
+    """What happened at a row. Meta rows (texts of the application, hidden from the user) are no user text."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    if row.interrupt:
+        found.append(("interrupt", {}))
+    elif row.type == "user" and row.blocks and not row.flags and not row.results:
+        found.append(("user_text", {}))
+    if row.spawned:
+        found.append(("spawn", {"agent": row.spawned, "call": history.call_of(row)}))
+    if row.subtype in ("compact_boundary", "microcompact_boundary"):
+        found.append(("compaction", {"after": row.logical_parent}))
+    elif row.subtype == "stop_hook_summary":
+        found.append(("hook", {}))
+    elif "isApiErrorMessage" in row.flags or row.subtype == "api_error":
+        found.append(("api_error", {}))
+    elif row.role == "event":
+        found.append((row.type.replace("-", "_"), {}))
+    return found
+
+
+def _account(rows: Iterable[Row], lines: JsonLines) -> None:
+    """Say for every row what it was used as."""
+    words = {"step": "step", "event": "event", "ui": "ui", "unknown": "unknown"}
+    unknown: Counter[str] = Counter()
+    for row in rows:
+        use = words.get(row.role) or ("result" if row.results else "event" if row.interrupt else "context")
+        lines.use(row.number, use, row.kind)
+        unknown[row.kind] += use == "unknown"
+    for kind, count in unknown.items():
+        if count:
+            lines.note(f"unknown row type '{kind}', {count} row(s)", done="kept raw, in no step")

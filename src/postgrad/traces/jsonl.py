@@ -1,0 +1,203 @@
+r"""JSON lines, byte-exact: every line is a record with its offset, length, hash and status, broken ones included.
+
+Lines end at b"\n" and nowhere else: U+2028, U+0085 and the like are legal inside JSON strings. A broken line never
+ends the reading. Invalid UTF-8 becomes lone surrogates (`surrogateescape`), NaN, big integers and duplicate keys
+pass as `json` reads them; the raw bytes stay in the store. Files may be gzip or zstd; offsets, sizes and hashes
+count uncompressed bytes. One line must fit in memory. Not covered: zip archives.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import zstandard
+
+from postgrad.core.errors import DataError
+from postgrad.core.trace import Source, Trace
+from postgrad.traces.records import Diagnostic, RawRecord, ReadResult, RecordStatus
+
+_BOM = b"\xef\xbb\xbf"
+_RESTARTS = 64  # places tried on a broken line; a record that starts later than that stays unread
+_STREAM_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One JSON object and the number of the line that it stands on; a glued line gives several rows."""
+
+    number: int
+    value: dict[str, Any]
+
+
+@dataclass
+class _Entry:
+    """A record while its use is still being found out."""
+
+    offset: int
+    length: int
+    sha256: str
+    status: RecordStatus
+    row_kind: str = ""
+    used_as: str = ""
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """The uncompressed bytes of a file, by its first bytes and not by its name.
+
+    Raises:
+        DataError: it cannot be opened.
+    """
+    try:
+        stream = path.open("rb")
+        magic = stream.read(4)
+        stream.seek(0)
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", got=str(path)) from None
+    if magic[:2] == b"\x1f\x8b":
+        return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
+    if magic == b"\x28\xb5\x2f\xfd":
+        reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        return cast(BinaryIO, io.BufferedReader(cast(Any, reader)))
+    return stream
+
+
+def head(path: Path, *, rows: int = 40, limit: int = 1 << 20) -> list[dict[str, Any]]:
+    """The first JSON objects of a file, for recognising its format; reads at most `limit` bytes (one row at least)."""
+    found: list[dict[str, Any]] = []
+    with open_raw(path) as stream:
+        try:
+            read = 0
+            while len(found) < rows and read < limit and (line := stream.readline(64 * limit)):
+                read += len(line)
+                found += decode(line)[0]
+        except _STREAM_FAULTS:
+            pass
+    return found
+
+
+def decode(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
+    """The objects on a line and how it is: "ok" is exactly one object, "glued" is several or one after a torn one."""
+    text = line.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
+    if not text:
+        return [], "blank"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        objects = _recover(text)
+        return objects, "glued" if objects else "bad_json"
+    return ([value], "ok") if isinstance(value, dict) else ([], "bad_json")
+
+
+def _recover(text: str) -> list[dict[str, Any]]:
+    """Whole objects from the start of the line, else those that follow a torn one and reach the line's end.
+
+    After ``:``, ``,`` or ``[`` an object is a part of the torn one and not a record of its own.
+    """
+    objects, _ = _scan(text, 0)
+    at = 0
+    for _ in range(_RESTARTS):
+        at = text.find("{", at + 1)
+        if objects or at < 0:
+            break
+        if text[:at].rstrip()[-1:] not in (":", ",", "["):
+            later, end = _scan(text, at)
+            objects = later if end == len(text) else []
+    return [value for value in objects if isinstance(value, dict)]
+
+
+def _scan(text: str, start: int) -> tuple[list[Any], int]:
+    """The JSON objects that stand one after the other from `start`, and where they end."""
+    decoder = json.JSONDecoder()
+    objects: list[Any] = []
+    end = start
+    try:
+        while text.startswith("{", end):
+            value, end = decoder.raw_decode(text, end)
+            objects.append(value)
+            while text[end : end + 1].isspace():
+                end += 1
+    except (ValueError, RecursionError):
+        pass
+    return objects, end
+
+
+@dataclass
+class JsonLines:
+    """One pass over a file; `use` records what became of a line, `result` closes the books."""
+
+    path: Path
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    size: int = 0
+    _entries: list[_Entry] = field(default_factory=list)
+    _digest: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the bytes read so far."""
+        return cast(str, self._digest.hexdigest())
+
+    def rows(self) -> Iterator[Row]:
+        """Every object in the file, in order."""
+        for number, line in enumerate(self._lines(), 1):
+            objects, status = decode(line)
+            if status == "bad_json" and not line.endswith(b"\n"):
+                status = "truncated"
+            offset = self.size
+            self.size += len(line)
+            self._digest.update(line)
+            self._entries.append(_Entry(offset, len(line), hashlib.sha256(line).hexdigest(), status))
+            if status not in ("ok", "blank"):
+                self._tell(number, status, len(objects))
+            for value in objects:
+                yield Row(number, value)
+
+    def _lines(self) -> Iterator[bytes]:
+        with open_raw(self.path) as stream:
+            try:
+                yield from stream
+            except _STREAM_FAULTS as error:
+                done = f"read the {len(self._entries)} lines before it"
+                self.note(f"the compressed data is broken: {error}", done=done, line=len(self._entries))
+            except OSError as error:
+                raise DataError(f"cannot read the file: {error.strerror}", got=str(self.path)) from None
+
+    def _tell(self, number: int, status: RecordStatus, objects: int) -> None:
+        what = {
+            "bad_json": "the line is not a JSON object",
+            "truncated": "the last line is truncated: it stops in the middle of a JSON object",
+            "glued": "the line is not one JSON object but several, or one after a torn one (glued)",
+        }[status]
+        done = f"recovered {objects} object(s)" if objects else "kept raw, not used"
+        self.note(what, done=done, line=number)
+
+    def note(self, what: str, *, done: str, line: int | None = None) -> None:
+        """Add a diagnostic about a line, or about the file."""
+        known = line is not None and 0 < line <= len(self._entries)
+        offset = self._entries[cast(int, line) - 1].offset if known else None
+        self.diagnostics.append(Diagnostic(str(self.path), what, done, line, offset))
+
+    def use(self, number: int, used_as: str, row_kind: str) -> None:
+        """Say what line `number` was used as. On a glued line the first word stays."""
+        entry = self._entries[number - 1]
+        if not entry.used_as:
+            entry.used_as, entry.row_kind = used_as, row_kind
+
+    def result(self, source: Source, traces: list[Trace]) -> ReadResult:
+        """The finished reading. Lines that gave no object are accounted for as "unreadable" here."""
+        for number, entry in enumerate(self._entries, 1):
+            if not entry.used_as and entry.status != "ok":
+                self.use(number, "blank" if entry.status == "blank" else "unreadable", entry.status)
+        records = tuple(
+            RawRecord(number, e.offset, e.length, e.sha256, e.status, e.row_kind, e.used_as)
+            for number, e in enumerate(self._entries, 1)
+        )
+        assert all(record.used_as for record in records), "a reader left a record unaccounted for"
+        return ReadResult(source, self.size, records, tuple(traces), tuple(self.diagnostics))

@@ -1,0 +1,72 @@
+"""`read(path, format=None)`: a file of traces, read by the reader that knows its format.
+
+Without a format every reader in the table is asked, in order, whether it recognises the file's first rows. They are
+strict: a file that merely looks similar is refused, because wrong traces are worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from postgrad.core.errors import DataError
+from postgrad.run.plugins import resolve
+from postgrad.traces import READERS
+from postgrad.traces.jsonl import head
+from postgrad.traces.records import ReadResult
+
+
+class Reader(Protocol):
+    """A trace format. See the package docstring for how to add one."""
+
+    @property
+    def format(self) -> str:
+        """Short name."""
+        ...
+
+    def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
+        """Whether a file that starts with these JSON objects is of this format."""
+        ...
+
+    def read(self, path: Path) -> ReadResult:
+        """Read a file to its end; whatever cannot be used becomes a diagnostic, not an exception.
+
+        Raises:
+            DataError: the file cannot be opened.
+        """
+        ...
+
+
+def reader(format: str) -> Reader:
+    """The reader of that name.
+
+    Raises:
+        ConfigError: there is none; the message lists the known ones.
+    """
+    return cast(Reader, resolve("format", format, READERS)())
+
+
+def detect(path: Path) -> str | None:
+    """The name of the format of `path`, None when no reader recognises it.
+
+    Raises:
+        DataError: the file cannot be opened.
+    """
+    rows = head(path)
+    return next((name for name in READERS if rows and reader(name).recognises(rows)), None)
+
+
+def read(path: str | Path, format: str | None = None) -> ReadResult:
+    """Read one file.
+
+    Raises:
+        DataError: it cannot be opened, or no reader recognises it.
+        ConfigError: `format` is unknown.
+    """
+    path = Path(path)
+    name = format or detect(path)
+    if name is None:
+        known = ", ".join(READERS)
+        raise DataError("no reader recognises this file", got=str(path), expected=f"one of: {known}", do="see --format")
+    return reader(name).read(path)

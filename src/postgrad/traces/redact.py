@@ -1,0 +1,178 @@
+"""`Redactor`: secrets out, before anything leaves the machine or becomes training data.
+
+Secrets are found by betterleaks (gitleaks' rules, run in process) and by our rules (`redact_rules`). A secret is
+replaced by ``<secret:RULE:N>``: the kind stays readable, the same secret always gets the same mark, and a secret that
+was found once is replaced everywhere in the value at hand, also where nothing around it gives it away. Arguments of
+tool calls stay valid JSON and agree with their raw string. Text without secrets comes back unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import betterleaks
+import msgspec
+
+from postgrad.core.actor import Ask
+from postgrad.core.message import ToolCall
+from postgrad.core.trace import Trace
+from postgrad.traces.pool import MessagePool
+from postgrad.traces.redact_rules import CREDENTIAL_KEYS, MARK, RULES, benign
+
+ValueT = TypeVar("ValueT")
+
+_SURROGATE = re.compile("[\x00\ud800-\udfff]")
+_SHORTEST = 8  # no rule finds a secret in less text
+_EVERYWHERE = 12  # shorter secrets are ordinary words elsewhere: they are replaced only where they were found
+
+
+class Redactor:
+    """Keeps what it has found, so use one for everything that belongs together. `counts`: replacements by rule."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._marks: dict[str, str] = {}
+        self._plain: dict[str, str] = {}
+        self._numbers: Counter[str] = Counter()
+        self._known: re.Pattern[str] | None = None
+        self._scanned: set[bytes] = set()
+
+    def ask(self, ask: Ask) -> Ask:
+        """An ask as it may leave the machine."""
+        return self.redact(ask)
+
+    def redact(self, value: ValueT) -> ValueT:
+        """`value` without secrets: text, plain JSON data, or any struct of the core (Message, Record, Trace, ...)."""
+        for text in _texts(value):
+            self._learn(text)
+        if self._known is None:
+            return value
+        clean: ValueT = self._walk(value)
+        return clean
+
+    def _learn(self, text: str) -> None:
+        """Note every secret in `text`. The same text again (a message in many contexts) is not scanned again."""
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if len(text) < _SHORTEST or digest in self._scanned:
+            return
+        self._scanned.add(digest)
+        new = False
+        for rule, secret in _finds(MARK.sub(" ", text)):
+            if secret not in self._marks and secret in text:
+                self._marks[secret] = self._mark_for(rule, secret)
+                new = True
+        if new:
+            longest_first = sorted(self._marks, key=len, reverse=True)
+            self._known = re.compile("|".join(_bounded(secret) for secret in longest_first))
+
+    def _mark_for(self, rule: str, secret: str) -> str:
+        """The mark of a new find. A key with its line ends written as backslash-n is the key that has real ones."""
+        plain = secret.replace("\\r", "").replace("\\n", "\n").replace("\r", "")
+        if plain not in self._plain:
+            self._numbers[rule] += 1
+            self._plain[plain] = f"<secret:{rule}:{self._numbers[rule]}>"
+        return self._plain[plain]
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, ToolCall):
+            return self._call(value)
+        if isinstance(value, Trace):
+            return self._trace(value)
+        if isinstance(value, msgspec.Struct):
+            fields = {name: self._walk(getattr(value, name)) for name in value.__struct_fields__}
+            return msgspec.structs.replace(value, **fields)
+        if isinstance(value, dict):
+            return {self._walk(key): self._walk(item) for key, item in value.items()}
+        return type(value)(self._walk(item) for item in value) if isinstance(value, list | tuple) else value
+
+    def _text(self, text: str) -> str:
+        if self._known is None or not self._known.search(text):
+            return text
+        return self._known.sub(self._mark, text)
+
+    def _mark(self, match: re.Match[str]) -> str:
+        mark = self._marks[match.group()]
+        self.counts[mark.split(":")[1]] += 1
+        return mark
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        """Redact the parsed arguments; the raw string keeps its bytes where that gives the same object."""
+        if call.arguments is None:
+            return msgspec.structs.replace(call, arguments_raw=self._text(call.arguments_raw))
+        arguments = self._walk(call.arguments)
+        if arguments == call.arguments:
+            return call
+        before = self.counts.copy()
+        raw = self._text(call.arguments_raw)
+        self.counts = before  # the same secrets, counted in the object already
+        try:
+            same = json.loads(raw) == arguments
+        except ValueError:
+            same = False
+        if not same:
+            raw = json.dumps(arguments, ensure_ascii=False)
+        return msgspec.structs.replace(call, arguments=arguments, arguments_raw=raw)
+
+    def _trace(self, trace: Trace) -> Trace:
+        """Messages are kept by content id, so changed ones get new ids and the steps follow."""
+        pool = MessagePool()
+        ids = {old: pool.add(self._walk(message)) for old, message in trace.messages.items()}
+        steps = []
+        for step in trace.steps:
+            params = {"tools": self._walk(step.request.tools), "params": self._walk(step.request.params)}
+            request = msgspec.structs.replace(
+                step.request, messages=tuple(ids[old] for old in step.request.messages), **params
+            )
+            others = {name: self._walk(getattr(step, name)) for name in ("candidates", "results", "feedback")}
+            steps.append(msgspec.structs.replace(step, request=request, **others))
+        events = self._walk(trace.events)
+        return msgspec.structs.replace(trace, messages=pool.messages, steps=tuple(steps), events=events)
+
+
+def _bounded(secret: str) -> str:
+    """A short secret counts only as a whole word."""
+    word = re.escape(secret)
+    return word if len(secret) >= _EVERYWHERE else rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every string to scan. A dict's entry is scanned as ``key = "value"`` too: the key is half of the evidence."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Trace):
+        requests = [(step.request.tools, step.request.params) for step in value.steps]
+        answers = [(step.candidates, step.results, step.feedback) for step in value.steps]
+        yield from _texts([list(value.messages.values()), requests, answers, value.events])
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts(getattr(value, name))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str) and isinstance(item, str):
+                yield f'{"authorization" if key.lower() in CREDENTIAL_KEYS else key} = "{item}"'
+            else:
+                yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+
+
+def _finds(text: str) -> Iterator[tuple[str, str]]:
+    """Rule and secret of every find, our rules first: they name the kind more exactly than a generic one."""
+    for rule, pattern in RULES:
+        for match in pattern.finditer(text):
+            if not benign(rule, match["secret"]):
+                yield rule, match["secret"]
+    # The engine reads a C string in UTF-8: a NUL would end the scan, a lone surrogate cannot be passed.
+    for find in betterleaks.scan_string(_SURROGATE.sub(" ", text)):
+        secret = find.secret
+        quoted = f'"{secret}' in text or f"'{secret}" in text
+        if secret and secret in text and not benign(find.rule_id, secret, confidence=find.confidence, quoted=quoted):
+            yield find.rule_id, secret

@@ -1,0 +1,140 @@
+"""Bytes to rows: where lines end, what becomes of broken ones, and that the table covers the file."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from postgrad.core.errors import DataError
+from postgrad.core.trace import Source
+from postgrad.traces.jsonl import JsonLines, decode
+from postgrad.traces.records import ReadResult
+
+
+def read(path: Path) -> tuple[list[tuple[int, object]], ReadResult]:
+    """Every row of `path`, used as "x", and the closed books."""
+    lines = JsonLines(path)
+    rows = []
+    for row in lines.rows():
+        lines.use(row.number, "x", "object")
+        rows.append((row.number, row.value))
+    return rows, lines.result(Source(str(path), "test", lines.sha256), [])
+
+
+def written(tmp_path: Path, data: bytes) -> Path:
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_only_a_line_feed_ends_a_line(tmp_path: Path, character: str) -> None:
+    """str.splitlines would give 3 rows for each of these."""
+    text = json.dumps({"a": "one" + character + "two"}, ensure_ascii=False) + "\n" + '{"b": 2}\n'
+    rows, result = read(written(tmp_path, text.encode()))
+    assert [number for number, _ in rows] == [1, 2]
+    assert result.uses == {"x": 2}
+
+
+def test_raw_control_characters_are_a_broken_line_and_not_a_line_end(tmp_path: Path) -> None:
+    rows, result = read(written(tmp_path, b'{"a": "x\x0cy"}\n{"b": 2}\n'))
+    assert rows == [(2, {"b": 2})]
+    assert [record.status for record in result.records] == ["bad_json", "ok"]
+
+
+def test_truncated_last_line_keeps_the_rest_and_is_told_with_line_and_offset(tmp_path: Path) -> None:
+    """Line 1 is 8 bytes + line feed = 9, line 2 the same: the torn line 3 starts at byte 18."""
+    path = written(tmp_path, b'{"a": 1}\n{"a": 2}\n{"a": "thr')
+    rows, result = read(path)
+    assert [value for _, value in rows] == [{"a": 1}, {"a": 2}]
+    assert [record.status for record in result.records] == ["ok", "ok", "truncated"]
+    (told,) = result.diagnostics
+    assert (told.file, told.line, told.offset) == (str(path), 3, 18)
+    assert "truncated" in told.what
+
+
+def test_a_whole_last_line_needs_no_line_end(tmp_path: Path) -> None:
+    _, result = read(written(tmp_path, b'{"a": 1}'))
+    assert [record.status for record in result.records] == ["ok"]
+    assert result.diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "objects"),
+    [
+        (b'{"a": 1}{"b": 2}', [{"a": 1}, {"b": 2}]),
+        (b'{"a": 1} \x00{"b": 2}', [{"a": 1}]),
+        (b'\x00\x00{"b": 2}', [{"b": 2}]),
+        (b'{"a": "torn by a cr{"b": {"c": 2}}', [{"b": {"c": 2}}]),
+        (b'{"a": 1}{"b": 2', [{"a": 1}]),
+    ],
+)
+def test_objects_on_a_glued_line_are_recovered(line: bytes, objects: list[object]) -> None:
+    assert decode(line) == (objects, "glued")
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"a": {"b": 1}', b'{"a": [{"b": 1}', b'{"a": [1, {"b": 1}', b"[1]", b"null", b"text"]
+)
+def test_an_inner_object_of_a_torn_one_is_no_record(line: bytes) -> None:
+    assert decode(line) == ([], "bad_json")
+
+
+def test_broken_line_in_the_middle_does_not_end_the_reading(tmp_path: Path) -> None:
+    rows, result = read(written(tmp_path, b'{"a": 1}\nnot json\n\n{"a": 2}\r\n'))
+    assert [number for number, _ in rows] == [1, 4]
+    assert [record.status for record in result.records] == ["ok", "bad_json", "blank", "ok"]
+    assert result.uses == {"x": 2, "unreadable": 1}, "a blank line is no record"
+
+
+def test_byte_order_mark_lone_surrogate_bad_utf8_and_big_numbers_pass(tmp_path: Path) -> None:
+    data = b'\xef\xbb\xbf{"a": "\\ud83d"}\n{"a": "\xff"}\n{"a": NaN, "n": 123456789012345678901234567890}\n'
+    rows, result = read(written(tmp_path, data))
+    values = [value for _, value in rows]
+    assert values[0] == {"a": "\ud83d"}
+    assert values[1] == {"a": "\udcff"}
+    assert values[2]["n"] == 123456789012345678901234567890  # type: ignore[index]
+    assert result.diagnostics == ()
+
+
+def test_deep_nesting_is_a_broken_line(tmp_path: Path) -> None:
+    rows, _ = read(written(tmp_path, b'{"a": ' + b"[" * 200_000 + b'\n{"b": 2}\n'))
+    assert rows == [(2, {"b": 2})]
+
+
+def test_the_record_table_is_the_file(tmp_path: Path) -> None:
+    """Offsets and lengths tile the file, hashes are those of the slices."""
+    data = b'\xef\xbb\xbf{"a": 1}\r\n\n\x00bad\n{"a": 1}{"b": 2}\n{"torn'
+    _, result = read(written(tmp_path, data))
+    slices = [data[record.offset : record.offset + record.length] for record in result.records]
+    assert b"".join(slices) == data
+    assert [hashlib.sha256(part).hexdigest() for part in slices] == [record.sha256 for record in result.records]
+    assert result.size == len(data)
+    assert result.source.sha256 == hashlib.sha256(data).hexdigest()
+    assert sum(result.uses.values()) == 4
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_compressed_files_read_as_their_content(tmp_path: Path, pack: object) -> None:
+    data = b'{"a": 1}\n{"a": 2}\n'
+    rows, result = read(written(tmp_path, pack(data)))  # type: ignore[operator]
+    assert [number for number, _ in rows] == [1, 2]
+    assert result.source.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_broken_gzip_gives_the_lines_before_the_break(tmp_path: Path) -> None:
+    data = b"".join(b'{"a": "%d"}\n' % (number * 7919) for number in range(20_000))
+    packed = gzip.compress(data)
+    rows, result = read(written(tmp_path, packed[: len(packed) // 2]))
+    assert 0 < len(rows) < 20_000
+    assert any("compressed" in told.what for told in result.diagnostics)
+
+
+def test_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read the file"):
+        list(JsonLines(tmp_path / "none").rows())

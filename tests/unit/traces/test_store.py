@@ -1,0 +1,202 @@
+"""The store: the same file adds nothing, a grown one replaces itself, one session is one trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from postgrad.core.errors import DataError
+from postgrad.core.message import Message, ToolCall
+from postgrad.core.trace import Trace
+from postgrad.traces.claude_code import ClaudeCode
+from postgrad.traces.readers import read
+from postgrad.traces.records import ReadResult
+from postgrad.traces.store import Store
+from unit.traces.claude_file import ClaudeFile, call, text
+
+
+def session(*answers: str, name: str = "a") -> ClaudeFile:
+    """A session with a question and an answer for every word."""
+    file = ClaudeFile(session=name)
+    for number, answer in enumerate(answers):
+        file.user(f"question {number}")
+        file.assistant(f"m {answer}", text(answer))
+    return file
+
+
+def actions(store: Store) -> list[list[str]]:
+    return [[step.action.text for step in trace.steps] for trace in store.traces()]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> Callable[..., ReadResult]:
+    """Write a file, read it, add it to the store in `tmp_path / "store"`."""
+
+    def adds(data: bytes, name: str = "session.jsonl") -> ReadResult:
+        path = tmp_path / name
+        path.write_bytes(data)
+        result = read(path)
+        Store(tmp_path / "store").add(result)
+        return result
+
+    return adds
+
+
+def test_what_went_in_comes_out(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    file = session("one")
+    file.assistant("m 2", call("t1", command="ls"))
+    file.result("t1", "boom", is_error=True)
+    result = add(file.data)
+    store = Store(tmp_path / "store")
+    assert tuple(store.traces()) == result.traces
+    assert store.raw(result.source.sha256) == file.data
+    records = store.records(result.source.sha256).to_pylist()
+    assert records == [msgspec.to_builtins(record) for record in result.records]
+
+
+def test_plain_columns_are_readable_by_any_parquet_reader(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    file = session("one")
+    file.assistant("m 2", call("t1"), call("t2"))
+    file.result("t1", is_error=True)
+    add(file.data)
+    (row,) = pq.read_table(tmp_path / "store" / "traces").to_pylist()
+    names = ("format", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
+    assert [row[name] for name in names] == ["claude_code", 2, 2, 1, 1, 1]
+    assert (row["models"], row["first_time"]) == (["claude-x"], "2026-01-01T00:00:01.000Z")
+    assert json.loads(row["trace"])["id"] == row["id"]
+
+
+def test_the_same_file_again_adds_nothing(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    data = session("one", "two").data
+    add(data)
+    before = listing(tmp_path / "store")
+    add(data)
+    add(data, "a copy.jsonl")
+    add(gzip.compress(data), "packed.jsonl.gz")
+    assert listing(tmp_path / "store").keys() == before.keys()
+    assert actions(Store(tmp_path / "store")) == [["one", "two"]]
+
+
+def test_add_says_whether_the_source_is_new(tmp_path: Path) -> None:
+    result = ClaudeCode().read(session("one").write(tmp_path / "s.jsonl"))
+    store = Store(tmp_path / "store")
+    assert [store.add(result), store.add(result)] == [True, False]
+
+
+def test_a_grown_file_replaces_its_older_reading_even_when_that_ended_in_a_torn_line(
+    tmp_path: Path, add: Callable[..., ReadResult]
+) -> None:
+    data = session("one", "two", "three").data
+    add(data[:-10])
+    add(data)
+    store = Store(tmp_path / "store")
+    assert len(store.sources()) == 1
+    assert actions(store) == [["one", "two", "three"]]
+    kinds = {path.parent.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
+    assert len(list((tmp_path / "store").rglob("*.*"))) == 5, f"one file each of {kinds}, and the mark"
+
+
+def test_two_files_of_one_session_give_one_trace(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    """A resumed file copies the rows (new session id) and goes on; order of adding does not matter."""
+    add(session("one", "two", "three", name="b").data, "b.jsonl")
+    add(session("one", "two", name="a").data, "a.jsonl")
+    store = Store(tmp_path / "store")
+    assert len(store.sources()) == 2
+    assert actions(store) == [["one", "two", "three"]]
+
+
+def test_sessions_that_went_different_ways_are_both_kept(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    add(session("one", "two", "three").data, "a.jsonl")
+    add(session("one", "other").data, "b.jsonl")
+    store = Store(tmp_path / "store")
+    assert actions(store) == [["one", "two", "three"], ["one", "other"]]
+    first, second = [trace.id for trace in store.traces()]
+    assert second.startswith(f"{first}-")
+
+
+def test_odd_text_survives(tmp_path: Path) -> None:
+    """Lone surrogates, NaN and integers beyond 64 bits, which strict JSON libraries refuse."""
+    result = ClaudeCode().read(session("one").write(tmp_path / "s.jsonl"))
+    (trace,) = result.traces
+    strange = ToolCall("c", "f", "{}", {"text": "\ud83d", "big": 10**30})
+    step = msgspec.structs.replace(trace.steps[0].candidates[0], message=Message("assistant", (strange,)))
+    changed = msgspec.structs.replace(trace, steps=(msgspec.structs.replace(trace.steps[0], candidates=(step,)),))
+    store = Store(tmp_path / "store")
+    store.add(msgspec.structs.replace(result, traces=(changed,)))
+    assert list(store.traces()) == [changed]
+
+
+def test_raw_bytes_are_private_and_optional(tmp_path: Path) -> None:
+    result = ClaudeCode().read(session("one").write(tmp_path / "s.jsonl"))
+    Store(tmp_path / "with").add(result)
+    (raw,) = (tmp_path / "with" / "raw").iterdir()
+    assert raw.stat().st_mode & 0o077 == 0
+    without = Store(tmp_path / "without")
+    without.add(result, raw=False)
+    assert len(list(without.traces())) == 1
+    with pytest.raises(DataError, match="does not hold these bytes"):
+        without.raw(result.source.sha256)
+
+
+def test_a_file_that_changed_since_it_was_read_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    path = session("one").write(tmp_path / "s.jsonl")
+    result = ClaudeCode().read(path)
+    path.write_bytes(session("two").data)
+    store = Store(tmp_path / "store")
+    with pytest.raises(DataError, match="changed while it was read"):
+        store.add(result)
+    assert store.sources() == []
+    assert [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()] == ["store.json"]
+
+
+def test_a_file_that_grew_since_it_was_read_is_kept_as_it_was_read(tmp_path: Path) -> None:
+    path = session("one").write(tmp_path / "s.jsonl")
+    result = ClaudeCode().read(path)
+    path.write_bytes(session("one", "two").data)
+    store = Store(tmp_path / "store")
+    store.add(result)
+    assert store.raw(result.source.sha256) == session("one").data
+
+
+def test_what_no_source_file_names_is_not_in_the_store(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    """The state after a kill between the tables and the last file."""
+    result = add(session("one").data)
+    (tmp_path / "store" / "sources" / f"{result.source.sha256}.json").unlink()
+    store = Store(tmp_path / "store")
+    assert list(store.traces()) == []
+    add(session("one").data)
+    assert actions(store) == [["one"]]
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    result = ClaudeCode().read(session("one").write(tmp_path / "s.jsonl"))
+    with pytest.raises(DataError, match="no trace store here"):
+        list(Store(tmp_path).traces())
+    with pytest.raises(DataError, match="not a trace store"):
+        Store(tmp_path).add(result)
+
+
+def test_many_traces_of_one_file(tmp_path: Path) -> None:
+    """More traces than one row group; order kept."""
+    rows: list[dict[str, Any]] = []
+    for number in range(40):
+        ask = [{"role": "user", "content": f"q{number}"}]
+        answer = {"role": "assistant", "content": f"a{number}"}
+        rows.append({"request": {"messages": ask}, "response": {"choices": [{"message": answer}]}})
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    store = Store(tmp_path / "store")
+    store.add(read(path))
+    traces: list[Trace] = list(store.traces())
+    assert [trace.steps[0].action.text for trace in traces] == [f"a{number}" for number in range(40)]
