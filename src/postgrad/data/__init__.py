@@ -1,0 +1,5 @@
+"""Training data: overlap with benchmarks."""
+
+from postgrad.data.overlap import Overlap, OverlapReport, overlap
+
+__all__ = ["Overlap", "OverlapReport", "overlap"]

@@ -1,0 +1,64 @@
+"""`FunctionCalling`: the generated function-calling tasks as an environment."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from postgrad.core.errors import ConfigError
+from postgrad.core.message import Message, ToolResult
+from postgrad.core.task import Grade, Task
+from postgrad.envs.function_calling.generator import SPLITS, split_functions, stream
+from postgrad.envs.function_calling.grader import VERSION, grade
+from postgrad.envs.function_calling.results import respond
+
+PER_FUNCTION = 4
+
+
+@dataclass(frozen=True)
+class FunctionCalling:
+    """Requests in English for one call of a JSON-schema tool, or none; see `generator` for how they are made.
+
+    Splits: ``train``, ``validation`` (for choosing settings) and ``heldout``; no function is in two of them.
+    With `neighbours`, tasks that offer the same tools follow each other, so that a forest shares their prefix.
+    """
+
+    neighbours: bool = False
+    name: str = "function_calling"
+    version: str = VERSION
+    trainable: bool = True
+    splits: tuple[str, ...] = tuple(SPLITS)
+    training_splits: tuple[str, ...] = ("train",)
+
+    def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
+        """The first `n` tasks of the split's stream (default: four per function).
+
+        The stream goes round over all functions, so a small `n` covers many of them, and `tasks(split, n)` are
+        among `tasks(split, n + 1)`. A task's id follows from its content alone.
+
+        Raises:
+            ConfigError: no such split, or it has fewer tasks than `n`.
+        """
+        if split not in SPLITS:
+            raise ConfigError("unknown split of function_calling", got=split, expected=f"one of {', '.join(SPLITS)}")
+        wanted = PER_FUNCTION * len(split_functions(split)) if n is None else n
+        tasks = list(itertools.islice(stream(split, seed), wanted))
+        if len(tasks) < wanted:
+            raise ConfigError(f"split {split} has too few different tasks", got=wanted, expected=f"<= {len(tasks)}")
+        return _neighbours(tasks) if self.neighbours else tasks
+
+    def grade(self, task: Task, message: Message) -> Grade:
+        """Compare the calls of `message` to the expected ones; see `grader` for the kinds of error."""
+        return grade(task, message)
+
+    def respond(self, task: Task, message: Message) -> tuple[ToolResult, ...]:
+        """The tools' results for the calls of `message`; errors for calls that cannot be carried out."""
+        return respond(task.tools, message)
+
+
+def _neighbours(tasks: list[Task]) -> list[Task]:
+    """Stable order by tool list, lists in order of their first task."""
+    groups: dict[tuple[str, ...], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(tuple(tool.name for tool in task.tools), []).append(task)
+    return [task for group in groups.values() for task in group]

@@ -1,0 +1,129 @@
+"""Tasks from the function tables: an endless deterministic stream per split and seed.
+
+Rounds over all functions of the split, each round in its own random order, one request per function and round. Per
+task a quarter offer one or two siblings of the same domain as distractors, and about one in twelve asks for something
+that the offered tool cannot do; there, the right answer is text without a call.
+
+The split is by domain, so no function and no phrasing is on two sides. Names and places come from pools that all
+splits share: what is held out is the function, not the city. Irrelevant requests come from another domain; that a tool
+of another domain would do all the same (an oven's temperature, a temperature scale) is rare and not ruled out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from postgrad.core.canonical import content_id
+from postgrad.core.message import Message, ToolCall
+from postgrad.core.task import Task
+from postgrad.envs.function_calling.table import Function, load_domain
+
+SPLITS: dict[str, tuple[str, ...]] = {
+    "train": (
+        *("banking", "biology", "calendar", "cooking", "devops", "education", "file_tools", "games", "gardening"),
+        *("geometry", "history", "investing", "jobs", "languages", "medicine", "messaging", "music", "number_theory"),
+        *("physics", "shopping", "smart_home", "text_tools", "transport", "travel", "unit_conversion", "weather"),
+    ),
+    "validation": ("automotive", "energy", "photography"),
+    "heldout": ("art", "astronomy", "chemistry", "fitness", "law", "real_estate", "sport", "statistics"),
+}
+IRRELEVANT_SHARE = 0.08
+CROWDED_SHARE = 0.25
+REFUSALS = (
+    "I cannot do that with the tools I have: {name} does not cover this request.",
+    "None of the available tools can help with that. {name} is for something else.",
+    "That is outside of what {name} can do, so I did not call it.",
+)
+
+
+def split_functions(split: str) -> tuple[Function, ...]:
+    """All functions of a split, domain by domain."""
+    return tuple(function for domain in SPLITS[split] for function in load_domain(domain))
+
+
+def stream(split: str, seed: int) -> Iterator[Task]:
+    """Tasks with different ids, the same ones for the same split and seed; ends when the tables have no more."""
+    functions = split_functions(split)
+    seen: set[str] = set()
+    for round_number in range(10_000):
+        new = 0
+        order = random.Random(f"{split}/{seed}/{round_number}").sample(functions, len(functions))
+        for function in order:
+            task = make_task(function, functions, f"{split}/{seed}/{round_number}/{function.name}")
+            if task.id not in seen:
+                seen.add(task.id)
+                new += 1
+                yield task
+        if new == 0:
+            return
+
+
+def make_task(function: Function, functions: tuple[Function, ...], key: str) -> Task:
+    """One task that offers `function`; `key` seeds every choice in it."""
+    rng = random.Random(key)
+    if rng.random() < IRRELEVANT_SHARE:
+        return _irrelevant(function, functions, rng)
+    request, given = ask_for(function, rng)
+    # siblings depend on the function alone, so that its crowded tasks share one tool list and thus one prompt prefix
+    offered = _crowd(function, functions) if rng.random() < CROWDED_SHARE else (function,)
+    call = ToolCall.from_raw(id="call_0", name=function.name, raw=json.dumps(given, ensure_ascii=False))
+    return _task(function, offered, request, (_acceptable(function, given),), Message("assistant", (call,)))
+
+
+def ask_for(function: Function, rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """A request for `function` and the arguments that it states, in the order of the parameters."""
+    kinds = {p.name: p.kind for p in function.parameters}
+    phrase = rng.choice(function.phrases)
+    values: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        value = kind.draw(rng)
+        while isinstance(value, str) and value in values.values():  # a trip from Paris to Paris
+            value = kind.draw(rng)
+        values[name] = value
+    text, given = phrase.say(kinds, values, rng)
+    return text[0].upper() + text[1:], {name: given[name] for name in kinds if name in given}
+
+
+def _acceptable(function: Function, given: dict[str, Any]) -> dict[str, Any]:
+    """BFCL's form of an answer: per argument the acceptable values; an empty string means that it may be left out."""
+    acceptable: dict[str, list[Any]] = {}
+    for parameter in function.parameters:
+        default = [] if parameter.default is None else [parameter.default]
+        if parameter.name not in given:
+            acceptable[parameter.name] = [*default, ""]
+        else:
+            value = given[parameter.name]
+            acceptable[parameter.name] = [value, ""] if [value] == default else [value]
+    return {function.name: acceptable}
+
+
+def _crowd(function: Function, functions: tuple[Function, ...]) -> tuple[Function, ...]:
+    rng = random.Random(function.name)
+    siblings = [other for other in functions if other.domain == function.domain and other is not function]
+    offered = [function, *rng.sample(siblings, min(rng.randint(1, 2), len(siblings)))]
+    rng.shuffle(offered)
+    return tuple(offered)
+
+
+def _irrelevant(function: Function, functions: tuple[Function, ...], rng: random.Random) -> Task:
+    other = rng.choice([f for f in functions if f.domain != function.domain])
+    request, _ = ask_for(other, rng)
+    refusal = rng.choice(REFUSALS).format(name=function.name)
+    return _task(function, (function,), request, (), Message.of("assistant", refusal))
+
+
+def _task(
+    function: Function, offered: tuple[Function, ...], request: str, expected: tuple[dict[str, Any], ...], gold: Message
+) -> Task:
+    names = [f.name for f in offered]
+    return Task(
+        id=f"function_calling/{function.name}/{content_id([names, request], length=10)}",
+        messages=(Message.of("user", request),),
+        group=function.name,
+        tools=tuple(f.tool for f in offered),
+        expected=expected,
+        reference=gold,
+    )
