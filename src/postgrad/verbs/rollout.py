@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from pydantic import Field
 
 from postgrad.core.actor import Actor, Sampling
 from postgrad.core.canonical import content_id
+from postgrad.core.errors import DataError
 from postgrad.core.files import write_bytes, write_text
 from postgrad.core.task import Task
 from postgrad.core.trace import Trace
@@ -43,7 +44,7 @@ class RolloutConfig(Config):
     """Which model, on which tasks."""
 
     model: str
-    """short name, model or adapter folder, or hub id"""
+    """short name, model or adapter folder, or hub id; "gold" lets the gold answers act, as a teacher"""
     environment: str = "function_calling"
     """where tasks, tools and grades come from"""
     split: str = "train"
@@ -60,11 +61,12 @@ class RolloutConfig(Config):
     """tasks answered at once"""
     device: str = "cpu"
     """torch device"""
-    dtype: Literal["float32", "bfloat16", "auto"] = "float32"
-    """precision of the weights"""
+    benchmarks: tuple[str, ...] = ()
+    """environment/split of benchmarks that the tasks must not overlap with: tool names, word sequences, templates"""
 
 
 CONFIG = RolloutConfig
+GOLD = "gold"
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -85,14 +87,41 @@ def run(config: RolloutConfig, out: Path) -> dict[str, Any]:
 
     environment = load_environment(config.environment)
     tasks = training_tasks(environment, config.split, config.n, config.seed)
-    actor, weights = load_actor(config)
+    overlaps = {name: refuse_overlap(tasks, name) for name in config.benchmarks}
+    actor, weights = load_actor(config, tasks)
     batches = roll(config, environment, tasks, actor=actor, identity=weights, folder=out / "batches")
     traces = out / "traces.jsonl"
     write_text(traces, "".join(f"{line}\n" for batch in batches for line in batch.lines))
     outcomes = [outcome for batch in batches for outcome in batch.outcomes]
     errors = Counter(error for _, error in outcomes if error)
-    accuracy = sum(score for score, _ in outcomes) / len(outcomes)
-    return {"n": len(outcomes), "accuracy": accuracy, "errors": dict(errors.most_common()), "traces": str(traces)}
+    return {
+        "n": len(outcomes),
+        "accuracy": sum(score for score, _ in outcomes) / len(outcomes),
+        "errors": dict(errors.most_common()),
+        "overlap": overlaps,
+        "traces": str(traces),
+    }
+
+
+def refuse_overlap(tasks: Sequence[Task], name: str) -> dict[str, int]:
+    """Counts of overlap with a benchmark, all zero.
+
+    Raises:
+        DataError: there is some; it names the first finding.
+    """
+    from postgrad.data.overlap import overlap
+    from postgrad.envs import load_environment
+
+    environment, _, split = name.partition("/")
+    report = overlap(tasks, load_environment(environment).tasks(split))
+    if not report.clean:
+        first = report.findings[0]
+        raise DataError(
+            f"training tasks overlap with {name}: {report.counts}",
+            got=f"{first.training} with {first.benchmark} ({first.kind}: {first.evidence})",
+            do="leave these tasks out; a benchmark is never trained on",
+        )
+    return report.counts
 
 
 def roll(
@@ -118,8 +147,12 @@ def roll(
     return batches
 
 
-def load_actor(config: RolloutConfig) -> tuple[Actor, str]:
+def load_actor(config: RolloutConfig, tasks: Sequence[Task]) -> tuple[Actor, str]:
     """Load the model as an actor, with a name of its weights for the batches' files."""
+    if config.model == GOLD:
+        from postgrad.envs import GoldActor
+
+        return GoldActor(tasks), GOLD
     from postgrad.models.actor import PolicyActor
     from postgrad.models.policy import load_policy
     from postgrad.models.resolve import resolve_model
@@ -127,8 +160,8 @@ def load_actor(config: RolloutConfig) -> tuple[Actor, str]:
 
     source = resolve_model(config.model)
     weights = input_hash(source) if isinstance(source, Path) else source
-    policy = load_policy(config.model, device=config.device, dtype=config.dtype)
-    return PolicyActor(policy, config.model), f"{weights}/{config.dtype}"
+    policy = load_policy(config.model, device=config.device)
+    return PolicyActor(policy, config.model), weights
 
 
 def _kept(traces: Sequence[Trace]) -> Batch:

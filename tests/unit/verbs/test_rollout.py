@@ -45,7 +45,7 @@ class Pupil:
 @pytest.fixture
 def pupil(monkeypatch: pytest.MonkeyPatch) -> Pupil:
     pupil = Pupil()
-    monkeypatch.setattr(verb, "load_actor", lambda config: (pupil, "weights-1"))
+    monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (pupil, "weights-1"))
     return pupil
 
 
@@ -83,12 +83,12 @@ def test_resume_asks_only_for_what_is_missing(pupil: Pupil, monkeypatch: pytest.
     """The actor dies after two of three batches; the second run asks for the third alone and ends with equal files."""
     whole = verb.run(CONFIG, tmp_path / "whole")
     dying = Pupil(alive=2)
-    monkeypatch.setattr(verb, "load_actor", lambda config: (dying, "weights-1"))
+    monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (dying, "weights-1"))
     with pytest.raises(OutsideFailure, match="dead"):
         verb.run(CONFIG, tmp_path / "cut")
     assert not (tmp_path / "cut" / "traces.jsonl").exists()
     fresh = Pupil()
-    monkeypatch.setattr(verb, "load_actor", lambda config: (fresh, "weights-1"))
+    monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (fresh, "weights-1"))
     resumed = verb.run(CONFIG, tmp_path / "cut")
     assert [len(batch) for batch in fresh.batches] == [2]
     assert Path(resumed["traces"]).read_bytes() == Path(whole["traces"]).read_bytes()
@@ -101,7 +101,7 @@ def test_other_weights_or_settings_are_asked_anew(
     verb.run(CONFIG, tmp_path)
     verb.run(CONFIG.model_copy(update={"max_turns": 2}), tmp_path)
     assert len(pupil.batches) == 6
-    monkeypatch.setattr(verb, "load_actor", lambda config: (pupil, "weights-2"))
+    monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (pupil, "weights-2"))
     verb.run(CONFIG, tmp_path)
     assert len(pupil.batches) == 9
 
@@ -120,3 +120,17 @@ def test_what_is_for_evaluation_is_refused(pupil: Pupil, tmp_path: Path, environ
 def test_show_counts_what_was_right() -> None:
     table = verb.show({"n": 10, "accuracy": 0.7, "errors": {"no_call": 2, "no_answer": 1}, "traces": "t"})
     assert [list(column.cells) for column in table.columns] == [["right", "no_call", "no_answer"], ["7", "2", "1"]]
+
+
+def test_gold_answers_act_as_a_teacher(tmp_path: Path) -> None:
+    result = verb.run(verb.RolloutConfig(model="gold", n=6), tmp_path)
+    assert result["accuracy"] == 1.0
+    assert '"model":"gold"' in Path(result["traces"]).read_text().replace(" ", "")
+
+
+def test_tasks_are_checked_against_benchmarks(tmp_path: Path) -> None:
+    """The train split overlaps with itself, and not with BFCL."""
+    clean = verb.run(verb.RolloutConfig(model="gold", n=6, benchmarks=("bfcl/simple_python",)), tmp_path / "a")
+    assert clean["overlap"] == {"bfcl/simple_python": {"name": 0, "sequence": 0, "near": 0}}
+    with pytest.raises(DataError, match="training tasks overlap with function_calling/train"):
+        verb.run(verb.RolloutConfig(model="gold", n=6, benchmarks=("function_calling/train",)), tmp_path / "b")

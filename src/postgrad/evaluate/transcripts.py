@@ -1,0 +1,40 @@
+"""`transcripts`: the answers of an evaluation as traces, the same type as a recorded session or a rollout.
+
+They are made by the rollout itself, with an actor that repeats what was answered. They hold held-out tasks: they are
+for looking at, and for error sites, and must not become training data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postgrad.core.actor import Answer, Ask, Sampling
+from postgrad.core.message import Message
+from postgrad.core.task import Task
+from postgrad.core.trace import Trace
+from postgrad.envs.environment import Environment
+from postgrad.envs.rollouts import rollout
+from postgrad.evaluate.store import Evaluated
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """An actor that repeats the evaluated answers, by task."""
+
+    name: str
+    answers: dict[str, tuple[Message | None, str]]
+    kind: str = "recorded answers"
+
+    def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
+        found = [self.answers[str(ask.task_id)] for ask in asks]
+        return [Answer(message, self.name, stop_reason) for message, stop_reason in found]
+
+
+def transcripts(
+    actor: str, environment: Environment, tasks: Sequence[Task], answers: Sequence[Evaluated], sampling: Sampling
+) -> list[Trace]:
+    """One trace per answered task; items lost to infrastructure have none. `actor` names who answered."""
+    lost = {one.item.id for one in answers if one.item.outcome == "infra_error"}
+    recorded = _Recorded(actor, {one.item.id: (one.message, one.stop_reason) for one in answers})
+    return rollout(recorded, environment, [task for task in tasks if task.id not in lost], sampling)

@@ -1,0 +1,44 @@
+"""Batches of units as a pure function of seed and step, so that a resumed run needs no data position.
+
+Units that share a context (one tool list) come as a group and stay neighbours: groups are shuffled, not units, and
+the forest then computes the shared prefix once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from postgrad.core.annotation import Unit
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Endless shuffled epochs over groups of units; batch `step` never depends on what was drawn before."""
+
+    groups: Sequence[Sequence[Unit]]
+    size: int
+    seed: int
+
+    def __len__(self) -> int:
+        """Units of one epoch."""
+        return sum(len(group) for group in self.groups)
+
+    def units(self, step: int) -> list[Unit]:
+        """Units of `step`; a batch may run over the end of an epoch into the next."""
+        first = step * self.size
+        return [self._unit(place) for place in range(first, first + self.size)]
+
+    def _unit(self, place: int) -> Unit:
+        epoch, index = divmod(place, len(self))
+        if epoch not in self._epochs:
+            order = np.random.default_rng((self.seed, epoch)).permutation(len(self.groups))
+            self._epochs[epoch] = [unit for k in order for unit in self.groups[k]]
+        return self._epochs[epoch][index]
+
+    @cached_property
+    def _epochs(self) -> dict[int, list[Unit]]:
+        return {}

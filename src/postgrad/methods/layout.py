@@ -1,0 +1,107 @@
+"""Lay a record or a sampled completion out as a unit: which tokens, and which of them are scored.
+
+Every branch is ``prompt + action``; only the action's tokens are scored, its stop token included. The context of a
+hinted teacher shares all tokens of the student's but the hint, and the action's tokens are the very same ids, so
+student and teacher are aligned by construction.
+
+Rows longer than `max_length` are dropped and counted, never cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import numpy as np
+
+from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, PolicyGradientItem, PreferenceItem, Span, Unit
+from postgrad.core.canonical import content_id
+from postgrad.core.record import Record
+
+if TYPE_CHECKING:
+    from postgrad.models.render import Renderer
+
+log = logging.getLogger(__name__)
+
+Channel = Literal["cross_entropy", "divergence", "preference"]
+Tokens = Sequence[int]
+
+
+def action_span(branch: int, prompt: Tokens, action: Tokens) -> Span:
+    """The action's tokens in ``prompt + action``."""
+    return Span(branch, tuple(range(len(prompt), len(prompt) + len(action))))
+
+
+@dataclass
+class Layout:
+    """Turns records into units for one channel; `dropped` counts what could not be used, by reason."""
+
+    renderer: Renderer
+    max_length: int
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def groups(self, records: Iterable[Record], channel: Channel) -> list[list[Unit]]:
+        """Units of the records that carry what `channel` needs, grouped by their tool list."""
+        build = {"cross_entropy": self._imitate, "divergence": self._distil, "preference": self._prefer}[channel]
+        groups: dict[str, list[Unit]] = {}
+        for record in records:
+            unit = build(record)
+            if unit is not None:
+                groups.setdefault(content_id(msgspec.to_builtins(record.tools)), []).append(unit)
+        if self.dropped:
+            log.warning("%s: rows not used: %s", channel, dict(self.dropped))
+        return list(groups.values())
+
+    def _imitate(self, record: Record) -> Unit | None:
+        if record.rejected is not None or record.hint is not None:
+            return None
+        prompt, action = self._prompt(record), self.renderer.action(record.action)
+        item = CrossEntropyItem(action_span(0, prompt, action), record.weight)
+        return self._fitting(Unit(((*prompt, *action),), (item,)))
+
+    def _prefer(self, record: Record) -> Unit | None:
+        if record.rejected is None:
+            return None
+        prompt = self._prompt(record)
+        chosen, rejected = self.renderer.action(record.action), self.renderer.action(record.rejected)
+        if chosen == rejected:
+            self.dropped["chosen and rejected are the same tokens"] += 1
+            return None
+        item = PreferenceItem(action_span(0, prompt, chosen), action_span(1, prompt, rejected), record.weight)
+        return self._fitting(Unit(((*prompt, *chosen), (*prompt, *rejected)), (item,)))
+
+    def _distil(self, record: Record) -> Unit | None:
+        if record.hint is None:
+            return None
+        return self._fitting(
+            hinted_unit(
+                self._prompt(record), self._prompt(record, hint=record.hint), self.renderer.action(record.action)
+            )
+        )
+
+    def _prompt(self, record: Record, *, hint: str | None = None) -> list[int]:
+        return self.renderer.prompt(record.messages, record.tools, hint=hint)
+
+    def _fitting(self, unit: Unit) -> Unit | None:
+        if max(len(branch) for branch in unit.branches) > self.max_length:
+            self.dropped[f"longer than {self.max_length} tokens"] += 1
+            return None
+        return unit
+
+
+def hinted_unit(prompt: Tokens, hinted: Tokens, action: Tokens) -> Unit:
+    """Student branch and hinted teacher branch over the same action tokens."""
+    item = DivergenceItem(action_span(0, prompt, action), action_span(1, hinted, action))
+    return Unit(((*prompt, *action), (*hinted, *action)), (item,))
+
+
+def sampled_unit(prompt: Tokens, tokens: Tokens, logprobs: Sequence[float], advantage: float, limit: int) -> Unit:
+    """One sampled completion; the ids in the loss are the ids that were sampled."""
+    item = PolicyGradientItem(
+        action_span(0, prompt, tokens), advantage, np.asarray(logprobs, dtype=np.float32), max_length=limit
+    )
+    return Unit(((*prompt, *tokens),), (item,))

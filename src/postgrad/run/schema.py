@@ -1,0 +1,125 @@
+"""The fields of a configuration class, seen from outside: dotted paths, types in plain words, help lines."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+
+class FieldLine(NamedTuple):
+    """One line of a verb's help: dotted path, type, "default ..." as YAML or "required", description."""
+
+    path: str
+    type: str
+    default: str
+    description: str
+
+
+def schema_lines(Model: type[BaseModel]) -> list[FieldLine]:
+    """Every field of `Model` and of its sections, in the order of declaration."""
+    return [
+        FieldLine(path, type_name(field.annotation), _default(field), " ".join((field.description or "").split()))
+        for path, field in fields_of(Model).items()
+    ]
+
+
+def fields_of(Model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Dotted path -> field. Sections are opened up; `[]` stands for a list's item, `NAME` for a mapping's key."""
+    return dict(_walk(Model, ""))
+
+
+def _walk(Model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in Model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        sections = _sections(field.annotation)
+        if not sections:
+            yield path, field
+        for step, section in sections:
+            yield from _walk(section, f"{path}{step}.")
+
+
+def _sections(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
+    """The configuration classes inside a type, each with the step that leads to it: "", "[]" or ".NAME"."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [("", annotation)]
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _sections(args[0])
+    if origin in (Union, types.UnionType):
+        return [found for arg in args for found in _sections(arg)]
+    if origin in (list, tuple, Sequence):
+        return [(f"[]{step}", section) for step, section in _sections(args[0])]
+    if origin in (dict, Mapping):
+        return [(f".NAME{step}", section) for step, section in _sections(args[1])]
+    return []
+
+
+def section_at(Model: type[BaseModel], location: Sequence[int | str]) -> list[type[BaseModel]]:
+    """The configuration classes that may stand at `location`, a path of keys and list positions."""
+    current = [Model]
+    for part in location:
+        inner: list[type[BaseModel]] = []
+        for section in current:
+            field = next((f for n, f in section.model_fields.items() if part in (n, f.alias)), None)
+            if field is not None:
+                inner.extend(found for _, found in _sections(field.annotation))
+        current = inner or current  # a list position, a mapping's key or a union's tag opens no further section
+    return current
+
+
+def is_list(annotation: Any) -> bool:
+    """Whether a list fills a field of this type."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType, Annotated):
+        return any(is_list(arg) for arg in get_args(annotation))
+    return origin in (list, tuple, set, frozenset, Sequence) or annotation in (list, tuple)
+
+
+def is_bool(annotation: Any) -> bool:
+    """Whether the field is a plain yes/no."""
+    return annotation is bool or (
+        get_origin(annotation) in (Union, types.UnionType) and set(get_args(annotation)) == {bool, type(None)}
+    )
+
+
+_PLAIN = {type(None): "null", Path: "path", str: "text", bool: "yes/no", int: "integer", float: "number", Any: "any"}
+
+
+def type_name(annotation: Any) -> str:
+    """A type in plain words: "integer", "text | null", "list of text", "linear|cosine"."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_name(args[0])
+    if origin is Literal:
+        return "|".join(str(arg) for arg in args)
+    if origin in (Union, types.UnionType):
+        return " | ".join(type_name(arg) for arg in args)
+    if origin in (list, tuple, set, frozenset, Sequence):
+        return f"list of {type_name(args[0])}"
+    if origin in (dict, Mapping):
+        return f"mapping of {type_name(args[1])}"
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    return f"default {_as_yaml(field.get_default(call_default_factory=True, validated_data={}))}"
+
+
+def _as_yaml(value: Any) -> str:
+    if value is None or value is PydanticUndefined:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_as_yaml(item) for item in value)}]"
+    return str(value) if value != "" else "''"

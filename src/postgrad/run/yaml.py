@@ -1,0 +1,78 @@
+"""YAML without its traps: a key written twice is an error, `1e-4` is a number, errors name line and column."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from postgrad.core.errors import ConfigError
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, strict about doubled keys and lenient about exponents without a point."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
+    loader.flatten_mapping(node)
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            key = str(key_node.value)  # `on:` and `1:` are names here, as they were typed
+        if key in result:
+            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is given twice", key_node.start_mark)
+        result[key] = loader.construct_object(value_node, deep=True)
+    return result
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping; an empty file is an empty mapping.
+
+    Raises:
+        ConfigError: the file is missing, unreadable, broken, or holds something else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError("recipe not found", got=str(path), expected="a YAML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the recipe: {error}", got=str(path)) from None
+    value = parse_yaml(text, source=str(path))
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"a recipe is a mapping, not a {type(value).__name__}", got=str(path), expected="key: value")
+    return value
+
+
+def parse_yaml(text: str, *, source: str) -> Any:
+    """Parse YAML text; `source` names it in errors.
+
+    Raises:
+        ConfigError: broken YAML or a doubled key, with line and column.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # a subclass of the safe loader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
+        raise ConfigError(f"{place}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def parse_scalar(text: str) -> Any:
+    """Read an option's text as YAML; what is no YAML (`a: b: c`, `*x`) is the text itself."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return text

@@ -1,0 +1,78 @@
+"""Training rows on disk: one JSON object of `core.Record` a line, in the order given, in UTF-8."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from postgrad.core.canonical import canonical_json, content_id
+from postgrad.core.errors import DataError
+from postgrad.core.files import replacing
+from postgrad.core.message import Block, ToolCall, ToolResult
+from postgrad.core.record import Record
+from postgrad.signals.actions import normal_call
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+def write_records(path: Path, records: Iterable[msgspec.Struct]) -> int:
+    """Write all rows in one step and return their number.
+
+    Raises:
+        OutsideFailure: the disk is full or not writable.
+    """
+    rows = 0
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        for record in records:
+            stream.write(canonical_json(msgspec.to_builtins(record)).encode() + b"\n")
+            rows += 1
+    return rows
+
+
+def row_content(record: Record) -> str:
+    """What makes two rows the same: all but provenance, weight, and the ids that a session gave to its parts."""
+    actions = (record.action,) if record.rejected is None else (record.action, record.rejected)
+    said = [[message.role, *map(_plain, message.blocks)] for message in (*record.messages, *actions)]
+    return content_id([said, len(actions), msgspec.to_builtins(record.tools), record.hint], length=32)
+
+
+def _plain(block: Block) -> object:
+    if isinstance(block, ToolCall):
+        return normal_call(block)
+    return block.text if isinstance(block, ToolResult) else msgspec.to_builtins(block)
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The rows of `path`.
+
+    Raises:
+        DataError: the file is missing, or a line is no record; the line is named.
+    """
+    return read_lines(path, Record)
+
+
+def read_lines(path: Path, Type: type[StructT]) -> Iterator[StructT]:
+    """The lines of a JSONL file as `Type`; empty lines are passed over.
+
+    Raises:
+        DataError: the file is missing, or a line does not fit; the line is named.
+    """
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}", expected=f"{Type.__name__} JSON, one a line") from None
+    with stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                # json and not msgspec's decoder: traces hold lone surrogates, which msgspec refuses
+                yield msgspec.convert(json.loads(line), Type)
+            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+                raise DataError(
+                    f"{path} line {number} is no {Type.__name__}: {error}", do="remove the line, or make the file again"
+                ) from None

@@ -1,0 +1,156 @@
+"""Messages in the form of the OpenAI chat-completions API, and back.
+
+APIs refuse what traces contain: results without a call (dropped), calls without a result (answered with a note),
+arguments that are no JSON (sent as an object that holds the raw text), tool names with dots (replaced and put back).
+Reasoning is not sent. Media and blocks of unknown types become a short note, because their bytes stay in the trace
+store. A hint is put after the last message's words, as the local renderer does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from postgrad.core.actor import Ask
+from postgrad.core.canonical import canonical_json
+from postgrad.core.message import Block, Media, Message, Opaque, Text, Tool, ToolCall
+
+NO_RESULT = "[no result was recorded]"
+
+
+class ToolNames:
+    """Tool names as the API allows them (letters, digits, `_`, `-`, at most 64), and the way back."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._sent: dict[str, str] = {}
+        for name in names:
+            self.sent(name)
+
+    def sent(self, name: str) -> str:
+        """The name to send for `name`."""
+        if name not in self._sent:
+            plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"
+            taken, number, free = set(self._sent.values()), 2, plain
+            while free in taken:
+                free = f"{plain[:60]}_{number}"
+                number += 1
+            self._sent[name] = free
+        return self._sent[name]
+
+    def original(self, sent: str) -> str:
+        """The name that `sent` stands for; what was never sent is returned as it is."""
+        return next((name for name, other in self._sent.items() if other == sent), sent)
+
+
+def wire_messages(ask: Ask, names: ToolNames) -> list[dict[str, Any]]:
+    """The `messages` of a request."""
+    sent: list[dict[str, Any]] = []
+    open_calls: list[str] = []
+    for message in ask.messages:
+        results = [result for result in message.tool_results if result.call_id in open_calls]
+        for result in results:
+            open_calls.remove(result.call_id)
+            sent.append(_tool_message(result.call_id, result.text))
+        text = _text(message.blocks)
+        if message.role == "assistant":
+            sent += _unanswered(open_calls)
+            open_calls = [call.id for call in message.tool_calls]
+            sent.append(_assistant(text, message.tool_calls, names))
+        elif text:
+            sent += _unanswered(open_calls)
+            open_calls = []
+            sent.append({"role": _role(message), "content": text})
+    sent += _unanswered(open_calls)
+    return _hinted(sent, ask.hint)
+
+
+def wire_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
+    """The `tools` of a request."""
+    empty = {"type": "object", "properties": {}}
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": names.sent(tool.name),
+                "description": tool.description,
+                "parameters": tool.parameters or empty,
+            },
+        }
+        for tool in tools
+    ]
+
+
+def read_message(raw: dict[str, Any], names: ToolNames) -> Message:
+    """A response's message. Argument strings are kept byte for byte, broken ones with their parse error."""
+    blocks: list[Block] = []
+    if isinstance(raw.get("content"), str) and raw["content"]:
+        blocks.append(Text(raw["content"]))
+    for place, call in enumerate(raw.get("tool_calls") or ()):
+        function = call.get("function") or {}
+        given = function.get("arguments")
+        arguments = given if isinstance(given, str) else canonical_json(given or {})
+        name = names.original(str(function.get("name") or ""))
+        blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=arguments, provider_id=call.get("id")))
+    return Message("assistant", tuple(blocks))
+
+
+def _role(message: Message) -> str:
+    """`developer` is not known to most compatible servers; words beside tool results are the user's."""
+    return "system" if message.role in ("system", "developer") else "user"
+
+
+def _assistant(text: str, calls: Sequence[ToolCall], names: ToolNames) -> dict[str, Any]:
+    sent: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if calls:
+        sent["tool_calls"] = [_call(call, names) for call in calls]
+    elif not text:
+        sent["content"] = ""
+    return sent
+
+
+def _call(call: ToolCall, names: ToolNames) -> dict[str, Any]:
+    raw = call.arguments_raw if call.arguments is not None else canonical_json({"malformed": call.arguments_raw})
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": names.sent(call.name), "arguments": raw if raw.strip() else "{}"},
+    }
+
+
+def _tool_message(call_id: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def _unanswered(open_calls: Sequence[str]) -> list[dict[str, Any]]:
+    return [_tool_message(call_id, NO_RESULT) for call_id in open_calls]
+
+
+def _text(blocks: Sequence[Block]) -> str:
+    """Visible words; orphan results and reasoning are left out."""
+    parts = []
+    for block in blocks:
+        if isinstance(block, Text):
+            parts.append(block.text)
+        elif isinstance(block, Media):
+            parts.append(f"[{block.mime} not shown]")
+        elif isinstance(block, Opaque):
+            parts.append(f"[{block.type} not shown]")
+    return "\n".join(parts) if any(isinstance(b, Media | Opaque) for b in blocks) else "".join(parts)
+
+
+def _hinted(sent: list[dict[str, Any]], hint: str | None) -> list[dict[str, Any]]:
+    if hint is None:
+        return sent
+    if not sent or sent[-1]["role"] not in ("user", "tool"):
+        return [*sent, {"role": "user", "content": hint}]
+    return [*sent[:-1], {**sent[-1], "content": f"{sent[-1]['content']}\n\n{hint}"}]
+
+
+def sendable(value: Any) -> Any:
+    """`value` with every lone surrogate replaced: traces hold them, UTF-8 has no bytes for them."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {sendable(key): sendable(item) for key, item in value.items()}
+    return [sendable(item) for item in value] if isinstance(value, list) else value

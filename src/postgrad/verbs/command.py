@@ -1,0 +1,268 @@
+"""`verb_command`: from a configuration class and a function to a whole command.
+
+Every verb gets the same behaviour from here: a recipe and dotted options, --help with every field, --dry-run, --json,
+a run folder that a second call of the same command finds again, --resume, and errors in one line (`boundary`).
+A verb whose run folder already holds a complete result still runs: verbs go on in their folder and keep what is done.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import click
+import yaml
+
+from postgrad.core.errors import ConfigError
+from postgrad.run.config import Config, load, validate
+from postgrad.run.recipes import find_recipe
+from postgrad.run.rundir import RunDir, plain
+from postgrad.run.schema import fields_of, is_list, schema_lines
+from postgrad.verbs.arguments import Arguments, parse
+from postgrad.verbs.boundary import Boundary, stdout_to_stderr
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+Result = dict[str, Any]
+
+
+class VerbOptions(TypedDict, total=False):
+    """What a verb may add to the common behaviour.
+
+    help: one or two sentences.
+    show: result -> what a person sees (anything that rich prints).
+    positional: the field that bare words fill; without it the one bare word is the recipe.
+    short: short options, `{"-o": "store"}`.
+    exit_code: result -> exit code, for verbs that can say no.
+    plan: configuration -> what --dry-run prints beyond the configuration; raises for a plan that cannot work.
+    default_run: configuration -> run folder when --run is not given.
+    revisable: a run folder may be started again with another configuration (the verb sorts out what to keep).
+    recipe_field: the field that gets the folder of the recipe.
+    default_recipe: the recipe when none is given.
+    keeps_run: False for verbs that only look, which get no run folder and `out` = the current folder.
+    """
+
+    help: str
+    show: Callable[[Result], Any] | None
+    positional: str | None
+    short: Mapping[str, str] | None
+    exit_code: Callable[[Result], int] | None
+    plan: Callable[[Any], Any] | None
+    default_run: Callable[[Any], Path] | None
+    revisable: bool
+    recipe_field: str
+    default_recipe: str
+    keeps_run: bool
+
+
+def verb_command(
+    name: str, CONFIG: type[ConfigT], run: Callable[[ConfigT, Path], Result], **options: Unpack[VerbOptions]
+) -> click.Command:
+    """The click command `name`: reads a `CONFIG`, calls `run(config, run_folder)` and shows the result."""
+    verb = Verb(name, CONFIG, run, options)
+    parameters: list[click.Parameter] = [click.Argument(["tokens"], nargs=-1, type=click.UNPROCESSED)]
+    parameters.append(click.Option(["--dry-run"], is_flag=True, help="Print the resolved configuration; run nothing."))
+    parameters.append(click.Option(["--json"], is_flag=True, help="One JSON object on stdout, all else on stderr."))
+    if options.get("keeps_run", True):
+        parameters.append(click.Option(["--run"], metavar="DIR", help=f"Run folder [runs/{name}-TIME]."))
+        parameters.append(click.Option(["--resume"], metavar="DIR", help="Go on in this run folder; takes no options."))
+    if options.get("positional"):
+        parameters.append(click.Option(["--recipe"], metavar="FILE", help="Read the configuration from this file."))
+    return _Command(
+        name,
+        verb=verb,
+        params=parameters,
+        callback=verb.call,
+        help=options.get("help", ""),
+        context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    )
+
+
+class Verb:
+    """One verb with its options; `call` is what click calls."""
+
+    def __init__(
+        self, name: str, CONFIG: type[Config], run: Callable[[Any, Path], Result], options: VerbOptions
+    ) -> None:
+        self.name, self.CONFIG, self.run, self.options = name, CONFIG, run, options
+
+    def call(
+        self,
+        tokens: tuple[str, ...],
+        dry_run: bool,
+        json: bool,
+        run: str | None = None,
+        resume: str | None = None,
+        recipe: str | None = None,
+    ) -> None:
+        """Parse, resolve, run, show; leaves by `SystemExit`."""
+        boundary = Boundary(as_json=json)
+        with boundary:
+            if resume is not None:
+                if tokens or run or recipe:
+                    raise ConfigError("--resume takes nothing else", got=shlex.join(tokens), do="leave the rest out")
+                config, folder = self._stored(Path(resume)), Path(resume)
+            else:
+                config = self._configured(tokens, recipe)
+                folder = self._folder(config, run)
+            if dry_run:
+                self._print_plan(config, folder, as_json=json)
+                return
+            boundary.resume = f"postgrad {self.name} --resume {folder}" if self._keeps_run else ""
+            result = self._executed(config, folder, as_json=json)
+        code = self.options.get("exit_code")
+        raise SystemExit(code(result) if code else 0)
+
+    @property
+    def _keeps_run(self) -> bool:
+        return self.options.get("keeps_run", True)
+
+    def _configured(self, tokens: tuple[str, ...], recipe: str | None) -> Config:
+        fields = fields_of(self.CONFIG)
+        overrides, words = parse(tokens, fields, self.options.get("short") or {})
+        positional = self.options.get("positional")
+        if positional is None:
+            if len(words) > 1:
+                raise ConfigError(f"unexpected argument '{words[1]}'", expected="one recipe and --section.key VALUE")
+            recipe = words[0] if words else recipe
+        elif words:
+            self._fill(positional, Arguments(overrides, words), listed=is_list(fields[positional].annotation))
+        recipe = recipe or self.options.get("default_recipe")
+        file = find_recipe(recipe) if recipe else None
+        if file is not None and "recipe_field" in self.options:
+            overrides.setdefault(self.options["recipe_field"], str(file.parent.resolve()))
+        return load(self.CONFIG, file, overrides)
+
+    def _fill(self, positional: str, arguments: Arguments, *, listed: bool) -> None:
+        overrides, words = arguments
+        if positional in overrides:
+            raise ConfigError(f"{positional} is given twice", got=f"--{positional} and '{words[0]}'", do="give it once")
+        if not listed and len(words) > 1:
+            raise ConfigError(f"unexpected argument '{words[1]}'", expected=f"one {positional}")
+        overrides[positional] = words if listed else words[0]
+
+    def _stored(self, folder: Path) -> Config:
+        started = RunDir(folder).started()
+        if started is None:
+            raise ConfigError("nothing to resume", got=str(folder), expected="a run folder with a config.json")
+        if started[0] != self.name:
+            raise ConfigError(f"this run folder belongs to 'postgrad {started[0]}'", got=str(folder))
+        return validate(self.CONFIG, started[1], source=str(folder / "config.json"))
+
+    def _folder(self, config: Config, run: str | None) -> Path:
+        """--run, or the verb's default, or an unfinished run of the same configuration, or a new folder."""
+        default = self.options.get("default_run")
+        if not self._keeps_run:
+            return Path()
+        if run is not None:
+            folder = Path(run)
+        elif default is not None:
+            folder = default(config)
+        else:
+            stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
+            return _unfinished(self.name, config) or Path("runs") / f"{self.name}-{stamp}"
+        started = RunDir(folder).started()
+        if started is not None and not self.options.get("revisable") and started != (self.name, config.resolved()):
+            raise ConfigError(
+                f"{folder} holds a run of another configuration ({_difference(started, self.name, config)})",
+                do="give another --run, or remove the folder",
+            )
+        return folder
+
+    def _print_plan(self, config: Config, folder: Path, *, as_json: bool) -> None:
+        plan = self.options.get("plan")
+        told: Result = {"verb": self.name, "config": config.resolved()}
+        if self._keeps_run:
+            told["run"] = str(folder)
+        if plan is not None:
+            told["plan"] = plan(config)
+        text = json.dumps(told, ensure_ascii=False) if as_json else yaml.safe_dump(told, sort_keys=False, width=120)
+        click.echo(text.rstrip("\n"))
+
+    def _executed(self, config: Config, folder: Path, *, as_json: bool) -> Result:
+        diverted = stdout_to_stderr() if as_json else nullcontext(sys.stdout)
+        with diverted as stdout, self._run_folder(config, folder) as keep:
+            result: Result = plain(self.run(config, folder))
+            keep(result)
+        if as_json:
+            stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+            stdout.flush()
+        else:
+            self._print(result)
+        return result
+
+    @contextmanager
+    def _run_folder(self, config: Config, folder: Path) -> Iterator[Callable[[Result], None]]:
+        if not self._keeps_run:
+            yield lambda result: None
+            return
+        directory = RunDir(folder)
+        with directory.locked():
+            directory.start(self.name, config.resolved())
+            yield directory.finish
+
+    def _print(self, result: Result) -> None:
+        from rich.console import Console
+
+        show = self.options.get("show")
+        console = Console(soft_wrap=False)
+        if show is not None:
+            console.print(show(result), markup=False, highlight=False)
+        else:
+            console.print_json(data=result)
+
+
+def _unfinished(name: str, config: Config) -> Path | None:
+    """The latest run under runs/ of this verb and configuration that has no result and that nobody is working on."""
+    for folder in sorted(Path("runs").glob(f"{name}-*"), reverse=True):
+        directory = RunDir(folder)
+        if not (folder / "result.json").exists() and directory.started() == (name, config.resolved()):
+            try:
+                with directory.locked():
+                    return folder
+            except ConfigError:
+                continue
+    return None
+
+
+def _difference(started: tuple[str, dict[str, Any]], name: str, config: Config) -> str:
+    """The first key that differs, for a person."""
+    if started[0] != name:
+        return f"of 'postgrad {started[0]}'"
+    now, then = _flat(config.resolved()), _flat(started[1])
+    key = next((key for key in {**then, **now} if then.get(key) != now.get(key)), "")
+    return f"{key}: {then.get(key)} there, {now.get(key)} now"
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {path: item for key, inner in value.items() for path, item in _flat(inner, f"{prefix}.{key}").items()}
+    return {prefix.lstrip("."): value}
+
+
+class _Command(click.Command):
+    """A click command whose help also lists the configuration's fields."""
+
+    def __init__(self, name: str, *, verb: Verb, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.verb = verb
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        positional = self.verb.options.get("positional")
+        first = f"[{positional.upper()}]..." if positional else "[RECIPE.yaml]"
+        return [first, "[--section.key VALUE]..."]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Configuration (recipe keys and options)"):
+            short = {field: option for option, field in (self.verb.options.get("short") or {}).items()}
+            rows = []
+            for line in schema_lines(self.verb.CONFIG):
+                option = f"{short[line.path]}, --{line.path}" if line.path in short else f"--{line.path}"
+                rows.append((f"{option} {line.type}", f"{line.description} ({line.default})".strip()))
+            formatter.write_dl(rows, col_max=44)

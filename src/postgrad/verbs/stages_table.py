@@ -1,0 +1,105 @@
+"""How a turn of the wheel is printed: a table of stages, then what the recipe's summary selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_OWN_KEYS = {"name", "run", "stages", "seconds", "passed"}
+_MEASURED = {"accuracy", "stderr", "n"}
+
+
+def show(result: Mapping[str, Any]) -> RenderableType:
+    """Stages with what came out and how long they took, measured scores with 95 % intervals, then the rest."""
+    summary = {key: value for key, value in result.items() if key not in _OWN_KEYS}
+    parts: list[RenderableType] = [_stages(result)]
+    scores = list(_scores(summary))
+    if scores:
+        parts.append(_score_table(scores))
+    parts.extend(Text(f"{name}: {_short(value)}") for name, value in _rest(summary))
+    parts.append(Text(f"run folder: {result['run']}"))
+    return Group(*parts)
+
+
+def _stages(result: Mapping[str, Any]) -> Table:
+    table = Table("stage", "what", "result", title=result["name"], title_justify="left")
+    table.add_column("seconds", justify="right")
+    for stage in result["stages"]:
+        status = "" if stage["status"] == "ran" else f" ({stage['status']})"
+        table.add_row(stage["name"], stage["verb"] + status, brief(stage["result"]), f"{stage['seconds']:.1f}")
+    table.add_section()
+    table.add_row("total", "", "", f"{result['seconds']:.1f}")
+    return table
+
+
+def brief(result: Mapping[str, Any], *, shown: int = 5) -> str:
+    """The first few facts of a result: plain values (no paths), lengths of lists, numbers one level down."""
+    return ", ".join(islice(_facts(result), shown))
+
+
+def _facts(result: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in result.items():
+        if isinstance(value, list):
+            yield f"{len(value)} {key}"
+        elif isinstance(value, Mapping):
+            inner = {name: number for name, number in value.items() if isinstance(number, (int, float))}
+            yield from (f"{name} {_short(number)}" for name, number in inner.items())
+        elif value is not None and not (isinstance(value, str) and "/" in value):
+            yield f"{key} {_short(value)}"
+
+
+def _scores(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Everything in the summary that has an accuracy, a standard error and a number of items."""
+    if isinstance(value, Mapping):
+        if value.keys() >= _MEASURED:
+            yield name, value
+        else:
+            for key, item in value.items():
+                yield from _scores(item, f"{name} {key}".strip())
+
+
+def _score_table(scores: list[tuple[str, Mapping[str, Any]]]) -> Table:
+    table = Table("score")
+    for column in ("accuracy", "95 % interval", "n"):
+        table.add_column(column, justify="right")
+    for name, score in scores:
+        if score["accuracy"] is None:
+            table.add_row(name, "unmeasured", "", "")
+            continue
+        low, high = _interval(score["accuracy"], score["stderr"] or 0.0, score["n"])
+        interval = f"{100 * low:.1f} to {100 * high:.1f}"
+        table.add_row(name, f"{100 * score['accuracy']:.1f} %", interval, str(score["n"]))
+    return table
+
+
+def _interval(mean: float, stderr: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval on the items that the standard error is worth: se^2 = mean (1 - mean) / (n - 1)."""
+    from postgrad.evaluate.statistics import wilson
+
+    worth = mean * (1 - mean) / stderr**2 + 1 if stderr > 0 else n
+    return wilson(mean, min(n, worth), level=0.95)
+
+
+def _rest(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What is no score, one line each."""
+    if isinstance(value, Mapping):
+        if not value.keys() >= _MEASURED:
+            for key, item in value.items():
+                yield from _rest(item, f"{name}.{key}".strip("."))
+    else:
+        yield name, value
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        return f"{len(value)} items"
+    if isinstance(value, list):
+        return "; ".join(str(item) for item in value)
+    return "-" if value is None else str(value)

@@ -1,0 +1,155 @@
+"""`postgrad train`: annotate with a method, train a policy, write an artifact with its manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
+from postgrad.core.canonical import file_sha256
+from postgrad.core.errors import ConfigError
+from postgrad.methods import METHODS
+from postgrad.methods.method import Method
+from postgrad.run.config import Config, validate
+from postgrad.run.plugins import resolve
+from postgrad.run.rundir import RunDir
+from postgrad.train.config import TrainConfig
+from postgrad.verbs.command import verb_command
+
+if TYPE_CHECKING:
+    from postgrad.models.policy import Policy
+
+
+class Adapter(Config):
+    """LoRA: W + (alpha / rank) B A on the targets."""
+
+    rank: int = 16
+    """Rank of the update."""
+    alpha: float = 32.0
+    """Numerator of the update's scale."""
+    dropout: float = 0.0
+    """Dropout before A."""
+    targets: str | tuple[str, ...] = "all-linear"
+    """"all-linear", or names of modules."""
+    last_layers: int | None = None
+    """Adapt only the last so many layers: the others need no backward pass. Null adapts all."""
+    seed: int = 0
+    """Draws A."""
+
+
+class TrainVerb(TrainConfig):
+    """A model, a method, and how to train."""
+
+    model: str = "smollm2-135m"
+    """Short name, folder, hub id, or the folder of a saved adapter."""
+    adapter: Adapter | None = Adapter()
+    """LoRA; null trains all weights."""
+    method: dict[str, Any]
+    """`name` of the method and its own fields."""
+    save: Literal["merged", "adapter"] = "merged"
+    """What the artifact holds: the whole model, or the adapter alone."""
+    device: str = "cpu"
+    """Torch device."""
+
+
+CONFIG = TrainVerb
+
+
+def plan(config: TrainVerb) -> dict[str, Any]:
+    """Method and channels as they will be used; refuses what cannot work before anything is loaded."""
+    method = build_method(config.method)
+    return {"method": config.method["name"], "channels": with_weights(config, method).channels}
+
+
+def run(config: TrainVerb, out: Path) -> dict[str, Any]:
+    """Train and save; goes on from the newest checkpoint in `out`, and does nothing where the artifact is whole."""
+    from postgrad.models.adapter import AdapterConfig
+    from postgrad.models.policy import load_policy
+    from postgrad.train.loop import train
+
+    method = build_method(config.method)
+    folder, run_dir = out / "artifact", RunDir(out)
+    if not (folder / MANIFEST).exists():
+        adapter = AdapterConfig(**config.adapter.model_dump()) if config.adapter else None
+        policy = load_policy(config.model, adapter=adapter, device=config.device)
+        if adapter is None and "preference" in method.weights():
+            policy.freeze_reference()
+        source = method.source(policy, seed=config.loop.seed)
+        train(policy, source, with_weights(config, method), run_dir)
+        _save(policy, config, folder)
+    metrics = run_dir.metrics()
+    return {
+        "artifact": str(folder),
+        "steps": config.loop.steps,
+        "tokens": sum(line.get("tokens", 0) for line in metrics),
+        "last": {name: value for name, value in metrics[-1].items() if name.startswith("loss")} if metrics else {},
+        "metrics": str(run_dir.metrics_path),
+    }
+
+
+def build_method(section: dict[str, Any]) -> Method:
+    """The method that a recipe's `method` section describes.
+
+    Raises:
+        ConfigError: no name, an unknown name, or fields that are not the method's.
+    """
+    fields = dict(section)
+    name = fields.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError("the method has no name", got=section, expected=f"method.name, one of {', '.join(METHODS)}")
+    method: Method = validate(resolve("method", name, METHODS), fields, source=f"method '{name}'")
+    return method
+
+
+def with_weights(config: TrainVerb, method: Method) -> TrainVerb:
+    """The configuration with the method's channel weights filled in.
+
+    Raises:
+        ConfigError: the recipe weighs a channel otherwise than the method, or configures one that it does not feed.
+    """
+    weights = dict(method.weights())
+    channels = {name: {"weight": weight} for name, weight in weights.items()}
+    for name, fields in config.channels.items():
+        if name not in weights:
+            raise ConfigError(f"channels.{name}: the method feeds no such channel", expected=" or ".join(weights))
+        if fields.get("weight", weights[name]) != weights[name]:
+            raise ConfigError(
+                f"channels.{name}.weight conflicts with the method's",
+                got=fields["weight"],
+                expected=weights[name],
+                do="set the weight in the method section only",
+            )
+        channels[name] |= fields
+    method.check(channels)
+    return config.model_copy(update={"channels": channels})
+
+
+def _save(policy: Policy, config: TrainVerb, folder: Path) -> None:
+    if config.save == "adapter":
+        policy.save(folder)
+    else:
+        policy.save_merged(folder)
+    records = config.method.get("records")
+    data = {str(records): file_sha256(Path(records))} if records else {}
+    write_manifest(
+        folder,
+        Manifest(
+            parent=config.model, method=config.method["name"], kind=config.save, recipe=config.resolved(), data=data
+        ),
+    )
+
+
+def show(result: dict[str, Any]) -> str:
+    """One line for a person."""
+    losses = ", ".join(f"{name} {value:.4f}" for name, value in result["last"].items())
+    return f"{result['steps']} steps, {result['tokens']} tokens; last {losses}; artifact: {result['artifact']}"
+
+
+command = verb_command(
+    "train",
+    TrainVerb,
+    run,
+    help="Train a policy with a method (sft, dpo, sdpo, composer) and write an artifact.",
+    show=show,
+    plan=plan,
+)

@@ -1,0 +1,48 @@
+"""Chunked scoring equals the plain formula."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from postgrad.core.annotation import Unit
+from postgrad.core.forest import build_forest
+from postgrad.models.policy import Policy
+from postgrad.models.score import token_logprobs
+
+
+def test_by_hand() -> None:
+    """One branch of three tokens over the vocabulary {0, 1}; the head hands the hidden state on as logits.
+
+    Logits after token 0 are (0, ln 3), so p(1) = 3/4; after token 1 they are (ln 4, 0), so p(1) = 1/5. At temperature
+    1/2 the odds are squared: 9/10 and 1/17.
+    """
+    forest = build_forest([Unit(((0, 1, 1),))])
+    hidden_TD = torch.tensor([[0.0, math.log(3)], [math.log(4), 0.0], [9.0, 9.0]])
+    scores = token_logprobs(lambda x: x, hidden_TD, forest, [1, 2])
+    assert scores.exp().tolist() == pytest.approx([3 / 4, 1 / 5])
+    colder = token_logprobs(lambda x: x, hidden_TD, forest, [1, 2], temperature=0.5)
+    assert colder.exp().tolist() == pytest.approx([9 / 10, 1 / 17])
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1000])
+def test_chunks_change_nothing(tiny: Policy, chunk: int) -> None:
+    forest = build_forest([Unit(((5, 6, 7, 8, 9), (5, 6, 10, 11)))])
+    nodes = np.flatnonzero(forest.parents_T >= 0)
+    hidden_TD = tiny.hidden_TD(forest)
+    ours = token_logprobs(tiny.head, hidden_TD, forest, nodes, chunk=chunk)
+    logprobs_NV = torch.log_softmax(tiny.head(hidden_TD)[forest.parents_T[nodes]], dim=-1)
+    plain = logprobs_NV[torch.arange(len(nodes)), forest.tokens_T[nodes]]
+    torch.testing.assert_close(ours, plain)
+    weight = tiny.network.get_input_embeddings().weight
+    (ours_gradient,) = torch.autograd.grad(ours.sum(), weight, retain_graph=True)
+    (plain_gradient,) = torch.autograd.grad(plain.sum(), weight)
+    torch.testing.assert_close(ours_gradient, plain_gradient)
+
+
+def test_no_nodes_give_no_scores(tiny: Policy) -> None:
+    forest = build_forest([Unit(((5, 6),))])
+    assert token_logprobs(tiny.head, tiny.hidden_TD(forest), forest, []).shape == (0,)

@@ -1,0 +1,37 @@
+"""Progress goes to stderr, in lines when that is no terminal, and never changes what is iterated."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from postgrad.run import progress
+from postgrad.run.progress import track
+
+
+def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    assert list(track([5, 6], "rolling out")) == [5, 6]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "rolling out: 1/2, 0 s\nrolling out: 2/2, 0 s\n"
+
+
+def test_a_short_loop_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(track(iter("ab"), "x", total=2)) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_on_a_terminal_and_none_inside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    pairs = [(a, b) for a in track(range(2), "outer") for b in track(range(2), "inner")]
+    assert pairs == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert "outer" in terminal.getvalue()
+    assert "inner" not in terminal.getvalue()

@@ -1,0 +1,75 @@
+"""The champion pointer moves only on a gate's word and only to whole weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from postgrad.core.artifact import Manifest, write_manifest
+from postgrad.core.errors import DataError
+from postgrad.core.report import Decision, Verdict
+from postgrad.verbs.promote import PromoteConfig, command, read_champion, run
+
+
+def artifact(folder: Path, weights: bytes) -> Path:
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(weights)
+    write_manifest(folder, Manifest(parent="p", method="sft", kind="merged"))
+    return folder
+
+
+def verdict(path: Path, decision: Decision) -> Path:
+    path.write_bytes(msgspec.json.encode(Verdict(decision, ("a reason",))))
+    return path
+
+
+def test_the_pointer_names_the_new_champion_and_the_old(tmp_path: Path) -> None:
+    yes, champion = verdict(tmp_path / "v.json", "promote"), tmp_path / "champion.json"
+    first, second = artifact(tmp_path / "a", b"1"), artifact(tmp_path / "b", b"2")
+    run(PromoteConfig(artifact=first, verdict=yes, champion=champion), tmp_path)
+    result = run(PromoteConfig(artifact=second, verdict=yes, champion=champion), tmp_path)
+    assert (result["artifact"], result["previous"]) == (str(second), str(first))
+    pointer = json.loads(champion.read_text())
+    assert (pointer["artifact"], pointer["previous"]) == (str(second), str(first))
+    before = champion.read_bytes()
+    run(PromoteConfig(artifact=second, verdict=yes, champion=champion), tmp_path)
+    assert champion.read_bytes() == before, "promoting the champion again must not make it its own predecessor"
+
+
+@pytest.mark.parametrize("decision", ["iterate", "rollback"])
+def test_a_no_leaves_the_pointer(decision: Decision, tmp_path: Path) -> None:
+    config = PromoteConfig(
+        artifact=artifact(tmp_path / "a", b"1"),
+        verdict=verdict(tmp_path / "v.json", decision),
+        champion=tmp_path / "champion.json",
+    )
+    with pytest.raises(DataError, match=f"did not promote; got '{decision}'; a reason"):
+        run(config, tmp_path)
+    assert read_champion(tmp_path / "champion.json") is None
+
+
+def test_weights_that_are_not_the_manifests_are_refused(tmp_path: Path) -> None:
+    folder = artifact(tmp_path / "a", b"1")
+    (folder / "model.safetensors").write_bytes(b"2")
+    config = PromoteConfig(artifact=folder, verdict=verdict(tmp_path / "v.json", "promote"))
+    with pytest.raises(DataError, match="not those of the manifest"):
+        run(config, tmp_path)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(DataError, match="not those of the manifest"):
+        run(config, tmp_path)
+
+
+def test_a_missing_or_broken_file_is_told(tmp_path: Path) -> None:
+    folder = artifact(tmp_path / "a", b"1")
+    arguments = [str(folder), "--verdict", str(tmp_path / "v.json"), "--run", str(tmp_path / "run")]
+    done = CliRunner().invoke(command, arguments)
+    assert (done.exit_code, "no verdict here" in done.stderr) == (2, True)
+    (tmp_path / "v.json").write_text("{}")
+    assert "broken verdict" in CliRunner().invoke(command, arguments).stderr
+    (tmp_path / "champion.json").write_text("[]")
+    with pytest.raises(DataError, match="not a champion pointer"):
+        read_champion(tmp_path / "champion.json")

@@ -1,0 +1,63 @@
+"""`show` tells what a folder is, finished or cut off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from postgrad.core.artifact import Manifest, write_manifest
+from postgrad.core.files import write_json
+from postgrad.cycle import CycleConfig
+from postgrad.cycle import run as run_cycle
+from postgrad.run.rundir import RunDir
+from postgrad.verbs.show import command
+
+
+def shown(path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    data = CliRunner().invoke(command, [str(path), "--json", *arguments])
+    text = CliRunner().invoke(command, [str(path), *arguments])
+    assert (data.exit_code, text.exit_code) == (0, 0), data.stderr + text.stderr
+    return json.loads(data.stdout), text.stdout
+
+
+def test_a_training_run(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.start("train", {"lr": 1e-4})
+    for step in range(7):
+        run.log(step=step, loss=step / 3)
+    write_json(tmp_path / "verdict.json", {"decision": "iterate", "reasons": ["no gain"]})
+    data, text = shown(tmp_path, "--tail", "2")
+    assert (data["kind"], data["complete"], data["metrics"]["lines"]) == ("run", False, 7)
+    assert [line["step"] for line in data["metrics"]["tail"]] == [5, 6]
+    assert "train, not complete" in text
+    assert "1.667" in text
+    assert "verdict: iterate; no gain" in text
+
+
+def test_a_cycle_and_its_stages(tmp_path: Path) -> None:
+    config = CycleConfig.model_validate({"name": "turn", "stages": [{"name": "a", "verb": "stages.adding"}]})
+    run = RunDir(tmp_path)
+    run.start("cycle", config.resolved())
+    run.finish(run_cycle(config, tmp_path))
+    (tmp_path / "02-b").mkdir()
+    data, text = shown(tmp_path)
+    assert [(stage["name"], stage["status"]) for stage in data["stages"]] == [("01-a", "ran"), ("02-b", "cut off")]
+    assert "total 3" in text
+
+
+def test_an_artifact(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    write_manifest(tmp_path, Manifest(parent="smollm2-135m", method="dpo", kind="merged"))
+    data, text = shown(tmp_path)
+    assert (data["kind"], data["manifest"]["method"]) == ("artifact", "dpo")
+    assert "smollm2-135m" in text
+
+
+def test_nothing_of_ours(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        done = CliRunner().invoke(command, [str(path)])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("error: ")
