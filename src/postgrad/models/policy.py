@@ -177,10 +177,13 @@ class Policy:
         """Write the whole model in fp32 with the adapter merged in, tokenizer and chat template, in one step.
 
         Raises:
+            TrainingFault: the merged model would not compute what this policy does.
             OutsideFailure: the folder cannot be written.
         """
-        merged = copy.deepcopy(self.model).float()
-        network = merged.merge_and_unload() if isinstance(merged, PeftModel) else merged
+        if isinstance(self.model, PeftModel):
+            network = adapters.merge(self.model)
+        else:
+            network = self.model if self.model.dtype == torch.float32 else copy.deepcopy(self.model).float()
 
         def fill(target: Path) -> None:
             network.save_pretrained(target)
@@ -244,7 +247,8 @@ def make_policy(
     *,
     autocast: torch.dtype | None = None,
 ) -> Policy:
-    """A policy from parts that are already in memory."""
+    """A policy from parts that are already in memory; `model` is put into evaluation mode."""
+    model.eval()
     end = model.generation_config.eos_token_id if model.generation_config is not None else None
     stop_ids = [end] if isinstance(end, int) else list(end or ())
     return Policy(name, model, tokenizer, Renderer(tokenizer, model_stop_ids=stop_ids), autocast)

@@ -62,9 +62,7 @@ class Renderer:
         self._bos = self._missing_bos()
         turn_end = self._encode(self._template.shape.turn_end)
         eos = [int(tokenizer.eos_token_id)] if tokenizer.eos_token_id is not None else []
-        special = set(tokenizer.all_special_ids) | set(model_stop_ids)
-        # The end of turn is a stop token only if it is one special token; ordinary text also occurs inside answers.
-        stop, self._tail = (turn_end[:1], turn_end[1:]) if turn_end[:1] and turn_end[0] in special else (eos, turn_end)
+        stop, self._tail = (turn_end[:1], turn_end[1:]) if self._is_mark(turn_end, model_stop_ids) else (eos, turn_end)
         if not stop:
             raise ConfigError("no token can end a turn", got=self._template.shape.turn_end, expected="a special token")
         self._stop = stop
@@ -124,6 +122,15 @@ class Renderer:
 
     def _encode(self, text: str) -> list[int]:
         return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)] if text else []
+
+    def _is_mark(self, turn_end: Sequence[int], model_stop_ids: Sequence[int]) -> bool:
+        """Whether the end of a turn begins with a token that stands for nothing else; ordinary text never stops."""
+        if not turn_end:
+            return False
+        text = str(self.tokenizer.convert_ids_to_tokens(turn_end[0]))
+        # Tokenizers converted from GGUF hold their marks as ordinary tokens: those are known by their brackets.
+        bracketed = len(text) > 2 and text.startswith("<") and text.endswith(">")
+        return bracketed or turn_end[0] in {*self.tokenizer.all_special_ids, *model_stop_ids}
 
     def _missing_bos(self) -> list[int]:
         """The begin-of-text token, if the tokenizer would add it and the template does not write it."""

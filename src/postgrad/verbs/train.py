@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
 from postgrad.core.canonical import file_sha256
 from postgrad.core.errors import ConfigError
@@ -13,7 +15,7 @@ from postgrad.methods.method import Method
 from postgrad.run.config import Config, validate
 from postgrad.run.plugins import resolve
 from postgrad.run.rundir import RunDir
-from postgrad.train.config import TrainConfig
+from postgrad.train.config import LoopConfig, OptimConfig, TrainConfig
 from postgrad.verbs.command import verb_command
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Adapter(Config):
     """Draws A."""
 
 
-class TrainVerb(TrainConfig):
+class TrainVerb(Config):
     """A model, a method, and how to train."""
 
     model: str = "smollm2-135m"
@@ -46,6 +48,12 @@ class TrainVerb(TrainConfig):
     """LoRA; null trains all weights."""
     method: dict[str, Any]
     """`name` of the method and its own fields."""
+    optim: OptimConfig = OptimConfig()
+    """Optimiser."""
+    loop: LoopConfig = LoopConfig()
+    """Loop."""
+    channels: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Channel name -> its own fields; weights are the method's."""
     save: Literal["merged", "adapter"] = "merged"
     """What the artifact holds: the whole model, or the adapter alone."""
     device: str = "cpu"
@@ -58,7 +66,7 @@ CONFIG = TrainVerb
 def plan(config: TrainVerb) -> dict[str, Any]:
     """Method and channels as they will be used; refuses what cannot work before anything is loaded."""
     method = build_method(config.method)
-    return {"method": config.method["name"], "channels": with_weights(config, method).channels}
+    return {"method": config.method["name"], "channels": training(config, method).channels}
 
 
 def run(config: TrainVerb, out: Path) -> dict[str, Any]:
@@ -75,7 +83,7 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
         if adapter is None and "preference" in method.weights():
             policy.freeze_reference()
         source = method.source(policy, seed=config.loop.seed)
-        train(policy, source, with_weights(config, method), run_dir)
+        train(policy, source, training(config, method), run_dir)
         _save(policy, config, folder)
     metrics = run_dir.metrics()
     return {
@@ -101,8 +109,8 @@ def build_method(section: dict[str, Any]) -> Method:
     return method
 
 
-def with_weights(config: TrainVerb, method: Method) -> TrainVerb:
-    """The configuration with the method's channel weights filled in.
+def training(config: TrainVerb, method: Method) -> TrainConfig:
+    """The loop's configuration: the recipe's, with the method's channel weights.
 
     Raises:
         ConfigError: the recipe weighs a channel otherwise than the method, or configures one that it does not feed.
@@ -121,7 +129,7 @@ def with_weights(config: TrainVerb, method: Method) -> TrainVerb:
             )
         channels[name] |= fields
     method.check(channels)
-    return config.model_copy(update={"channels": channels})
+    return TrainConfig(optim=config.optim, loop=config.loop, channels=channels)
 
 
 def _save(policy: Policy, config: TrainVerb, folder: Path) -> None:

@@ -33,7 +33,9 @@ def test_the_arguments_are_kept_byte_for_byte() -> None:
 
 
 def test_text_and_several_calls_keep_their_order() -> None:
-    text = 'First.\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\nThen.\n<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
+    first = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    second = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
+    text = f"First.\n{first}\nThen.\n{second}"
     message = parse_action(text, call_prefix="s3")
     assert [type(block).__name__ for block in message.blocks] == ["Text", "ToolCall", "Text", "ToolCall"]
     assert [call.id for call in message.tool_calls] == ["s3_0", "s3_1"]

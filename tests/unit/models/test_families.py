@@ -1,11 +1,10 @@
-"""Tree, flat and one branch at a time are the same computation, for every family, and the self-check knows which may."""
+"""Tree, flat and branch by branch are one computation in every family, and the self-check knows which may be a tree."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from unit.models.families import FLAT, TREE, VOCABULARY, family
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -15,6 +14,7 @@ from postgrad.models.forward import flat_hidden_TD, tree_hidden_TD
 from postgrad.models.score import token_logprobs
 from postgrad.models.selfcheck import choose_layout
 from postgrad.models.split import SplitModel
+from unit.models.families import FLAT, TREE, VOCABULARY, family
 
 Gradients = dict[str, Tensor]
 

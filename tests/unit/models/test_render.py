@@ -19,7 +19,8 @@ DEFAULT_SYSTEM = (
 STRICT = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     "{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
-    "{{ '<|im_start|>' + ('model' if m['role'] == 'assistant' else m['role']) + '\n' + m['content'] | trim + '<|im_end|>\n' }}"
+    "{{ '<|im_start|>' + ('model' if m['role'] == 'assistant' else m['role']) + '\n' }}"
+    "{{ m['content'] | trim + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>model\n' }}{% endif %}"
 )
 # Like Qwen's: tools in the system turn in the Hermes form, results of tools inside a user turn.
@@ -95,8 +96,10 @@ def test_spans_hold_each_messages_own_text() -> None:
     render = renderer(CHATML)
     whole = render.spans([Message.of("system", "S"), Message.of("user", "U"), Message.of("assistant", "A")])
     texts = [text_of(render, whole.tokens[start:stop]) for start, stop in whole.spans]
-    assert texts == [f"<|im_start|>{role}\n{letter}<|im_end|>\n" for role, letter in
-                     (("system", "S"), ("user", "U"), ("assistant", "A"))]
+    assert texts == [
+        f"<|im_start|>{role}\n{letter}<|im_end|>\n"
+        for role, letter in (("system", "S"), ("user", "U"), ("assistant", "A"))
+    ]
     start, stop = whole.actions[2] or (0, 0)
     assert text_of(render, whole.tokens[start:stop]) == "A<|im_end|>"
 
@@ -106,7 +109,8 @@ def test_tools_go_into_the_system_message_where_the_template_knows_none() -> Non
     text = text_of(render, render.prompt([Message.of("system", "Be brief."), Message.of("user", "U")], [TOOL]))
     assert text.count("<|im_start|>system") == 1
     assert text.startswith("<|im_start|>system\nBe brief.\n\n")
-    line = '{"name":"add","description":"Add two numbers.","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}'
+    schema = '{"type":"object","properties":{"a":{"type":"integer"}}}'
+    line = f'{{"name":"add","description":"Add two numbers.","parameters":{schema}}}'
     assert line in text
     whole = render.spans([Message.of("user", "U")], [TOOL])
     start, _ = whole.spans[0]
@@ -143,7 +147,9 @@ def test_a_hint_is_appended_to_the_last_message() -> None:
 
 def test_reasoning_is_left_out() -> None:
     render = renderer(CHATML)
-    assert render.action(Message("assistant", (Reasoning("hm"), Text("A")))) == render.action(Message.of("assistant", "A"))
+    assert render.action(Message("assistant", (Reasoning("hm"), Text("A")))) == render.action(
+        Message.of("assistant", "A")
+    )
 
 
 def test_what_was_sampled_is_read_back() -> None:
@@ -151,6 +157,21 @@ def test_what_was_sampled_is_read_back() -> None:
     text = render.decode(render.action(CALL))
     assert [type(block).__name__ for block in render.parse(text).blocks] == ["Text", "ToolCall"]
     assert render.action(render.parse(text)) == render.action(CALL)
+
+
+def test_a_mark_of_a_converted_tokenizer_ends_a_turn_and_plain_text_does_not() -> None:
+    """GGUF conversion keeps marks such as <end_of_turn> as ordinary tokens."""
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens(["<end_of_turn>"])
+    tokenizer.chat_template = CHATML.replace("<|im_end|>", "<end_of_turn>")
+    render = Renderer(tokenizer)
+    mark = tokenizer.convert_tokens_to_ids("<end_of_turn>")
+    assert mark not in tokenizer.all_special_ids
+    assert render.action(Message.of("assistant", "A"))[-1] == mark
+    assert render.stop_ids == {mark, tokenizer.eos_token_id}
+    plain = renderer(CHATML.replace("<|im_end|>", "###"))
+    assert plain.action(Message.of("assistant", "A"))[-1] == plain.tokenizer.eos_token_id
+    assert plain.stop_ids == {plain.tokenizer.eos_token_id}
 
 
 @pytest.mark.parametrize("writes_bos", [True, False])

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 import torch
-from unit.models.families import VOCABULARY, family
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import DataError
@@ -17,6 +16,7 @@ from postgrad.models.policy import Policy, make_policy
 from postgrad.models.sampler import Sample, generate, stream
 from postgrad.models.score import token_logprobs
 from postgrad.models.tiny import byte_tokenizer
+from unit.models.families import VOCABULARY, family
 
 PROMPTS = [[5, 6, 7], [9] * 40, [8, 200, 31, 7, 7, 7, 7], [5, 6, 7]]
 
@@ -118,7 +118,9 @@ def test_the_grammar_leaves_only_calls_of_the_tools(tiny: Policy) -> None:
     for (sample,) in (results[0], results[2]):
         message = tiny.renderer.parse(tiny.renderer.decode(sample.tokens))
         assert message.tool_calls
-        assert all(call.arguments in ({"unit": "C"}, {"unit": "F"}) for call in message.tool_calls if not call.parse_error)
+        assert all(
+            call.arguments in ({"unit": "C"}, {"unit": "F"}) for call in message.tool_calls if not call.parse_error
+        )
         assert max(sample.logprobs) == 0.0, "a token that the grammar forces has probability one"
     assert not tiny.renderer.parse(tiny.renderer.decode(results[1][0].tokens)).tool_calls
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from postgrad.core.actor import Answer, Ask, Sampling
-from postgrad.core.errors import ConfigError, OutsideFailure
+from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.core.message import Message
 from postgrad.envs import GoldActor
 from postgrad.envs.function_calling import FunctionCalling

@@ -1,0 +1,96 @@
+"""Every rung of the ladder is run for two steps on the tiny model, from its own recipe file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.message import Message
+from postgrad.core.record import Record
+from postgrad.run.config import load
+from postgrad.run.recipes import find_recipe, recipe_names
+from postgrad.signals.records import write_records
+from postgrad.verbs import train
+
+CHANNELS = {
+    "ladder/a1-rl": {"policy_gradient"},
+    "ladder/a2-sdpo": {"policy_gradient", "divergence"},
+    "ladder/a3-replay": {"policy_gradient", "preference"},
+    "ladder/a4-all": {"policy_gradient", "divergence", "preference"},
+}
+ASK, GOOD, BAD = Message.of("user", "say b"), Message.of("assistant", "b"), Message.of("assistant", "a")
+ROWS = [Record((ASK,), GOOD, rejected=BAD), Record((ASK,), BAD, hint="say b, not a")]
+
+
+def settings(tmp_path: Path, rung: str) -> dict[str, Any]:
+    """The overrides that make a rung small: tiny model, a coin to win, short completions."""
+    records = tmp_path / "records.jsonl"
+    write_records(records, ROWS)
+    small = {
+        "model": "tiny-random",
+        "method.rollouts.environment": "recipes.coin:Coin",
+        "method.rollouts.tasks": 8,
+        "method.rollouts.prompts": 4,
+        "method.rollouts.max_new_tokens": 6,
+        "loop.steps": 2,
+        "adapter.last_layers": 1,
+    }
+    return small | ({"method.replay.records": str(records)} if rung != "ladder/a1-rl" else {})
+
+
+def test_the_rungs_are_the_packaged_recipes() -> None:
+    assert set(recipe_names()) == {"demo", *CHANNELS}
+
+
+@pytest.mark.parametrize("rung", sorted(CHANNELS))
+def test_a_rung_feeds_its_channels_and_leaves_an_artifact(rung: str, tmp_path: Path) -> None:
+    config = load(train.TrainVerb, find_recipe(rung), settings(tmp_path, rung))
+    result = train.run(config, tmp_path / "run")
+    lines = [json.loads(line) for line in Path(result["metrics"]).read_text().splitlines()]
+    assert len(lines) == 2
+    fed = {name.partition("/")[2] for name in lines[0] if name.startswith("count/")}
+    assert fed == CHANNELS[rung]
+    assert all(lines[0][f"count/{channel}"] > 0 for channel in fed)
+    assert (Path(result["artifact"]) / "postgrad.json").exists()
+    assert train.run(config, tmp_path / "run")["artifact"] == result["artifact"]  # nothing is trained twice
+
+
+def test_beta_without_records_is_refused(tmp_path: Path) -> None:
+    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"method.beta": 0.5})
+    with pytest.raises(ConfigError, match=r"beta > 0 needs replay\.records"):
+        train.plan(config)
+
+
+def test_a_weighted_channel_without_rows_is_refused(tmp_path: Path) -> None:
+    overrides = settings(tmp_path, "ladder/a4-all")
+    write_records(tmp_path / "records.jsonl", [ROWS[0]])
+    config = load(train.TrainVerb, find_recipe("ladder/a4-all"), overrides)
+    with pytest.raises(DataError, match="can feed channel 'divergence'"):
+        train.run(config, tmp_path / "run")
+
+
+def test_a_second_weight_for_a_channel_is_a_conflict(tmp_path: Path) -> None:
+    overrides = settings(tmp_path, "ladder/a4-all") | {"channels.preference.weight": 0.9}
+    config = load(train.TrainVerb, find_recipe("ladder/a4-all"), overrides)
+    with pytest.raises(ConfigError, match=r"channels\.preference\.weight conflicts"):
+        train.plan(config)
+
+
+def test_a_kl_term_needs_the_idle_completions(tmp_path: Path) -> None:
+    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.kl_coefficient": 0.1})
+    with pytest.raises(ConfigError, match="idle: score"):
+        train.plan(config)
+
+
+def test_a_benchmark_is_never_trained_on(tmp_path: Path) -> None:
+    overrides = settings(tmp_path, "ladder/a1-rl") | {
+        "method.rollouts.environment": "bfcl",
+        "method.rollouts.split": "simple_python",
+    }
+    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), overrides)
+    with pytest.raises(ConfigError, match="may not be trained on"):
+        train.run(config, tmp_path / "run")
