@@ -16,6 +16,7 @@ from postgrad.run.plugins import resolve
 ENVIRONMENTS = {
     "function_calling": "postgrad.envs.function_calling:FunctionCalling",
     "bfcl": "postgrad.envs.bfcl:Bfcl",
+    "plain": "postgrad.envs.plain:Plain",
 }
 
 

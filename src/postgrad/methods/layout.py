@@ -45,13 +45,13 @@ class Layout:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def groups(self, records: Iterable[Record], channel: Channel) -> list[list[Unit]]:
-        """Units of the records that carry what `channel` needs, grouped by their tool list."""
+        """Units of the records that carry what `channel` needs, grouped by the prefix that they share."""
         build = {"cross_entropy": self._imitate, "divergence": self._distil, "preference": self._prefer}[channel]
         groups: dict[str, list[Unit]] = {}
         for record in records:
             unit = build(record)
             if unit is not None:
-                groups.setdefault(content_id(msgspec.to_builtins(record.tools)), []).append(unit)
+                groups.setdefault(_prefix(record), []).append(unit)
         if self.dropped:
             log.warning("%s: rows not used: %s", channel, dict(self.dropped))
         return list(groups.values())
@@ -91,6 +91,11 @@ class Layout:
             self.dropped[f"longer than {self.max_length} tokens"] += 1
             return None
         return unit
+
+
+def _prefix(record: Record) -> str:
+    """What a row shares with others: its tool list, or without tools its first message."""
+    return content_id(msgspec.to_builtins(record.tools or record.messages[:1]))
 
 
 def hinted_unit(prompt: Tokens, hinted: Tokens, action: Tokens) -> Unit:

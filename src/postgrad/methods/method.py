@@ -6,29 +6,12 @@ A method never steps an optimiser and never sees a loss.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
-
-from postgrad.core.annotation import Unit
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
-
-
-class UnitSource(Protocol):
-    """Units of one optimiser step; deterministic given the policy's weights, the seed and the step."""
-
-    def units(self, step: int) -> Sequence[Unit]:
-        """Units of optimiser step `step`, the first being 0."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint must hold beside the step, as plain JSON."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take back what `state` gave."""
-        ...
+    from postgrad.train.contracts import UnitSource
 
 
 class Method(Protocol):

@@ -177,10 +177,12 @@ class Policy:
         """Write the whole model in fp32 with the adapter merged in, tokenizer and chat template, in one step.
 
         Raises:
-            TrainingFault: the merged model would not compute what this policy does.
+            TrainingFault: the adapter is empty or still as it was initialised, or the merged model would not compute
+                what this policy does.
             OutsideFailure: the folder cannot be written.
         """
         if isinstance(self.model, PeftModel):
+            adapters.check_learned(self.model)
             network = adapters.merge(self.model)
         else:
             network = self.model if self.model.dtype == torch.float32 else copy.deepcopy(self.model).float()

@@ -16,16 +16,27 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
-    loader.flatten_mapping(node)
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str):
-            key = str(key_node.value)  # `on:` and `1:` are names here, as they were typed
-        if key in result:
-            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is given twice", key_node.start_mark)
-        result[key] = loader.construct_object(value_node, deep=True)
-    return result
+    _refuse_doubled(node)
+    loader.flatten_mapping(node)  # what `<<` brings comes first, so that a key written here wins over it
+    return {
+        _name(loader, key_node): loader.construct_object(value_node, deep=True) for key_node, value_node in node.value
+    }
+
+
+def _refuse_doubled(node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        if key_node.value in seen:
+            problem = f"key '{key_node.value}' is given twice"
+            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+        if isinstance(key_node.value, str):
+            seen.add(key_node.value)
+
+
+def _name(loader: _Loader, node: yaml.Node) -> str:
+    """`on:` and `1:` are names here, as they were typed."""
+    key = loader.construct_object(node, deep=True)
+    return key if isinstance(key, str) else str(node.value)
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

@@ -19,18 +19,19 @@ from postgrad.teachers.replay import ReplayedStep
 from postgrad.verbs.command import verb_command
 
 RECORDS = "records.jsonl"
-Kind = Literal["sft", "preference", "recovery", "hinted", "verified"]
+Kind = Literal["sft", "preference", "recovery", "hinted", "verified", "taken"]
 
 
 class BuildConfig(Config):
     """What to build from what."""
 
     store: Path | None = None
-    """trace store, for hinted and verified rows and recoveries"""
+    """trace store, for hinted, verified and taken rows and recoveries"""
     replayed: Path | None = None
     """replayed.jsonl, for rows to imitate and preference pairs"""
     kinds: tuple[Kind, ...] = ("sft", "preference", "recovery", "hinted")
-    """which rows to make; verified: the store's own actions that a verifier passed, to imitate"""
+    """which rows to make; verified and taken imitate the store's own actions: those that a verifier passed, and those
+    at which no error site lies"""
     imitate: Literal["majority", "gold"] = "majority"
     """whose action an sft row teaches: the teachers' majority, or the gold teacher"""
 
@@ -99,7 +100,7 @@ def _from_traces(config: BuildConfig, folder: Path) -> Iterator[tuple[Kind, Made
     from postgrad.signals.hinted import build_hinted
     from postgrad.signals.preferences import build_recoveries
     from postgrad.signals.sites import find_sites
-    from postgrad.signals.verified import build_verified
+    from postgrad.signals.imitation import build_taken, build_verified
     from postgrad.traces.store import Store
 
     for trace in Store(folder).traces():
@@ -110,6 +111,8 @@ def _from_traces(config: BuildConfig, folder: Path) -> Iterator[tuple[Kind, Made
             yield from _of("hinted", build_hinted(trace, sites))
         if "verified" in config.kinds:
             yield from _of("verified", build_verified(trace))
+        if "taken" in config.kinds:
+            yield from _of("taken", build_taken(trace, sites))
 
 
 def _of(kind: Kind, made: Iterable[Made]) -> Iterator[tuple[Kind, Made]]:

@@ -51,7 +51,8 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     """
     if not config.paths:
         raise ConfigError("nothing to ingest", expected="at least one file, folder or glob")
-    store, redactor = Store(config.store or out / "store"), Redactor()
+    folder = config.store or out / "store"
+    store, redactor = Store(folder), Redactor()
     sources, sites = [], []
     for path, alone in track(list(_files(config.paths)), "reading traces"):
         result = _read(path, config.format, alone=alone)
@@ -64,7 +65,8 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
         sites += [site for trace in traces for site in _sites(path, trace)]
     if not any(source["format"] for source in sources):
         raise DataError("no file here is a trace", got=", ".join(config.paths), expected=", ".join(READERS))
-    return {"sources": sources, "sites": sites, "redactions": dict(sorted(redactor.counts.items()))}
+    redactions = dict(sorted(redactor.counts.items()))
+    return {"store": str(folder), "sources": sources, "sites": sites, "redactions": redactions}
 
 
 def _files(paths: list[str]) -> Iterator[tuple[Path, bool]]:

@@ -78,3 +78,8 @@ def test_rows_that_are_too_long_or_say_nothing_are_counted(renderer: Renderer) -
 def test_rows_with_one_tool_list_are_one_group(renderer: Renderer) -> None:
     rows = [Record((ASK,), RIGHT, (TOOL,)), Record((ASK,), WRONG), Record((ASK,), WRONG, (TOOL,))]
     assert [len(group) for group in Layout(renderer, 4096).groups(rows, "cross_entropy")] == [2, 1]
+
+
+def test_rows_without_tools_are_grouped_by_their_first_message(renderer: Renderer) -> None:
+    rows = [Record((ASK,), RIGHT), Record((Message.of("user", "hi"),), WRONG), Record((ASK,), WRONG)]
+    assert [len(group) for group in Layout(renderer, 4096).groups(rows, "cross_entropy")] == [2, 1]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError, model_validator
 
 from postgrad.core.errors import ConfigError
+from postgrad.run.yaml import read_yaml
 from postgrad.run.config import Config, check, load
 from postgrad.run.schema import schema_lines
 
@@ -154,6 +155,12 @@ def test_resolved_is_what_a_recipe_would_say(tmp_path: Path) -> None:
 def test_a_mistake_in_a_recipe_is_told(text: str, expected: str, tmp_path: Path) -> None:
     path = recipe(tmp_path, text)
     assert expected.replace("{path}", str(path)) in told(Recipe, path)
+
+
+def test_a_key_wins_over_what_a_merge_brings(tmp_path: Path) -> None:
+    """`<<` brings lr 1 and model a; the mapping's own model stands."""
+    path = recipe(tmp_path, "base: &base {lr: 1, model: a}\nother: {<<: *base, model: b}")
+    assert read_yaml(path)["other"] == {"lr": 1, "model": "b"}
 
 
 def test_a_misspelt_key_is_told_before_what_it_leaves_missing(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def test_verified_rows_are_the_runs_own_right_actions(tmp_path: Path) -> None:
     assert row.action.tool_calls[0].arguments == {"city": "Rome"}
 
 
+def test_taken_rows_are_the_actions_without_an_error_site(tmp_path: Path) -> None:
+    """Of the three steps the first and the third are error sites."""
+    result = build(tmp_path / "out", store=make_store(tmp_path, weather_traces()), kinds=["taken"])
+    assert result["records"] == {"total": 1, "taken": 1}
+    assert result["dropped"] == {"taken": {"error_site": 2}}
+    (row,) = read_records(Path(result["path"]))
+    assert row.provenance.rule == "taken/1"
+    assert row.action.tool_calls[0].arguments == {"city": "Rome"}
+
+
 def test_no_secret_reaches_a_row(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     path = replayed(tmp_path, store)

@@ -43,7 +43,7 @@ def test_the_result_says_what_was_read(tmp_path: Path) -> None:
     path = session().write(tmp_path / "s.jsonl")
     path.write_bytes(path.read_bytes() + b'{"torn')
     result = ingest(tmp_path, path)
-    assert list(result) == ["sources", "sites", "redactions"]
+    assert list(result) == ["store", "sources", "sites", "redactions"]
     (source,) = result["sources"]
     numbers = {"steps": 2, "tool_calls": 2, "tool_results": 1, "calls_without_result": 1, "flagged_errors": 1}
     (trace,) = source.pop("traces")

@@ -1,0 +1,56 @@
+"""Rows to imitate from the store's own actions; who acted is named as the row's teacher.
+
+`verified/1`: the step's verifier gave the full score (rejection sampling, or a teacher's own run).
+`taken/1`: the action taken at a step where no error site lies, for traces of a stronger model, which have no verifier.
+Not covered: whether an action without an error was also a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from postgrad.core.record import Provenance, Record
+from postgrad.core.trace import Step, Trace
+from postgrad.signals.actions import learnable
+from postgrad.signals.preferences import Made
+from postgrad.signals.sites import Site
+
+# Verdicts that speak for the action: what looked wrong there was not.
+_HARMLESS = ("benign", "expected", "env")
+# An action that hit its limit would teach to stop in the middle.
+_CUT_OFF = ("length", "max_tokens")
+
+
+def build_verified(trace: Trace) -> Iterator[Made]:
+    """A row per step of `trace` that a verifier judged, or the reason why there is none."""
+    for step in trace.steps:
+        scores = [feedback.value for feedback in step.feedback if feedback.kind == "verifier"]
+        if not scores:
+            continue
+        if any(score is None or score < 1 for score in scores):
+            yield Made(dropped="verifier_said_no")
+        else:
+            yield _imitated(trace, step, "verified/1")
+
+
+def build_taken(trace: Trace, sites: Iterable[Site]) -> Iterator[Made]:
+    """A row per step of `trace`, or the reason why there is none: a site, a compaction, an unknown context."""
+    wrong = {site.step for site in sites if site.verdict not in _HARMLESS}
+    for step in trace.steps:
+        if step.index in wrong:
+            yield Made(dropped="error_site")
+        elif step.kind == "compaction" or step.request.fidelity == "none":
+            yield Made(dropped="context")
+        else:
+            yield _imitated(trace, step, "taken/1")
+
+
+def _imitated(trace: Trace, step: Step, rule: str) -> Made:
+    action = learnable(step.action)
+    taken = next(candidate for candidate in step.candidates if candidate.chosen)
+    if taken.stop_reason in _CUT_OFF:
+        return Made(dropped="cut_off")
+    if not action.blocks:
+        return Made(dropped="empty")
+    where = Provenance(trace.id, step.index, rule, (taken.model,) if taken.model else ())
+    return Made(Record(trace.context(step), action, step.request.tools, provenance=where))
