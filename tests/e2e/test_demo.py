@@ -56,7 +56,6 @@ def turn(folder: Path) -> tuple[int, dict[str, Any]]:
 
 
 def environment() -> dict[str, str]:
-    import os
 
     return {**os.environ, "PYTHONPATH": f"{Path('src').resolve()}:{Path('tests').resolve()}"}
 

@@ -16,6 +16,8 @@ import openai
 import pytest
 
 from postgrad.core.actor import Ask, Sampling
+from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
+from postgrad.core.canonical import file_sha256
 from postgrad.core.errors import ConfigError, OutsideFailure
 from postgrad.core.files import write_json
 from postgrad.core.message import Message
@@ -204,6 +206,8 @@ def test_a_taken_port_is_told(running: Running, tmp_path: Path) -> None:
 def test_a_champion_is_served_by_its_pointer(tmp_path: Path, policy: Policy) -> None:
     """champion.json names the artifact; its folder's name is the model's name."""
     policy.save(tmp_path / "v2")
-    write_json(tmp_path / "champion.json", {"artifact": str(tmp_path / "v2")})
+    write_manifest(tmp_path / "v2", Manifest(parent="p", method="sft", kind="adapter"))
+    pointer = {"artifact": str(tmp_path / "v2"), "manifest": file_sha256(tmp_path / "v2" / MANIFEST)}
+    write_json(tmp_path / "champion.json", pointer)
     config = load(CONFIG, overrides={"model": str(tmp_path / "champion.json"), "port": 0, "check": "Hello?"})
     assert run(config, tmp_path)["answer"]["model"] == "v2"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from postgrad import cycle
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Record
@@ -52,16 +54,41 @@ def test_a_recipe_feeds_its_channels_and_leaves_an_artifact(recipe: str, tmp_pat
     lines = [json.loads(line) for line in Path(result["metrics"]).read_text().splitlines()]
     assert len(lines) == 2
     fed = {name.partition("/")[2] for name in lines[0] if name.startswith("count/")}
-    assert fed == CHANNELS[rung]
+    assert fed == CHANNELS[recipe]
     assert all(lines[0][f"count/{channel}"] > 0 for channel in fed)
     assert (Path(result["artifact"]) / "postgrad.json").exists()
     assert train.run(config, tmp_path / "run")["artifact"] == result["artifact"]  # nothing is trained twice
 
 
-def test_beta_without_records_is_refused(tmp_path: Path) -> None:
-    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"method.beta": 0.5})
-    with pytest.raises(ConfigError, match=r"beta > 0 needs replay\.records"):
+def test_the_ladder_starts_from_folders_that_the_demo_leaves() -> None:
+    plan = {one["folder"] for one in cycle.check(load(cycle.CycleConfig, find_recipe("demo")))}
+    for recipe in CHANNELS:
+        named = set(re.findall(r"runs/demo/([\w-]+)/", find_recipe(recipe).read_text(encoding="utf-8")))
+        assert named <= plan
+
+
+def test_a_misspelt_key_of_a_method_stops_a_cycle_before_its_first_stage() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'alpha'"):
+        cycle.check(load(cycle.CycleConfig, find_recipe("demo"), {"stages.compose.with.method.alhpa": "0.3"}))
+
+
+def test_records_that_change_under_a_run_are_refused(tmp_path: Path) -> None:
+    config = load(train.TrainVerb, find_recipe("sft"), settings(tmp_path, "sft"))
+    train.run(config, tmp_path / "run")
+    write_records(tmp_path / "records.jsonl", ROWS[:2])
+    with pytest.raises(DataError, match="the records changed"):
+        train.run(config, tmp_path / "run")
+
+
+def test_half_of_an_objective_is_refused() -> None:
+    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.objective": "grpo"})
+    with pytest.raises(ConfigError, match="two halves of one objective"):
         train.plan(config)
+
+
+def test_beta_without_records_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"beta > 0 needs replay\.records"):
+        load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"method.beta": 0.5})
 
 
 def test_a_weighted_channel_without_rows_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
+
+DEEPEST = (
+    100  # levels of nesting in foreign JSON; the reader's recursion (redaction, ids) stays far below Python's limit
+)
 
 
 def canonical_json(value: object) -> str:
@@ -24,6 +29,32 @@ def canonical_json(value: object) -> str:
 def content_id(value: object, *, length: int = 16) -> str:
     """First `length` hexadecimal digits of the SHA-256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def plain_json(value: object, *, encoding: str = "utf-8") -> str:
+    """JSON in the order given; what `encoding` cannot say (lone surrogates in UTF-8) makes all of it ASCII escapes."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(value)
+    return text
+
+
+def too_deep(value: object, *, limit: int = DEEPEST) -> bool:
+    """Whether JSON data is nested deeper than `limit` levels; found level by level, without recursion."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [part for item in level for part in _parts(item)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def file_sha256(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from postgrad.core.canonical import content_id
+from postgrad.core.canonical import content_id, too_deep
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ResultStatus = Literal["ok", "error", "rejected", "interrupted", "cascade", "pending"]
@@ -48,6 +48,8 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
             value = json.loads(raw) if raw.strip() else {}
         except (ValueError, RecursionError) as error:
             return cls(id, name, raw, None, str(error), provider_id)
+        if too_deep(value):
+            return cls(id, name, raw, None, "arguments are nested too deeply", provider_id)
         if not isinstance(value, dict):
             return cls(id, name, raw, None, f"arguments are {type(value).__name__}, not an object", provider_id)
         return cls(id, name, raw, value, None, provider_id)

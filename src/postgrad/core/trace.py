@@ -15,6 +15,8 @@ from postgrad.core.message import Message, Tool, ToolResult
 
 Fidelity = Literal["exact", "exact-messages", "reconstructed", "partial", "none"]
 StepKind = Literal["main", "subagent", "compaction"]
+EVALUATION = "evaluation"
+"""The `purpose` among a request's parameters that marks a trace as not to be trained on; captures keep it."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,6 +79,11 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         """The message of the action taken."""
         return next(c.message for c in self.candidates if c.chosen and c.teacher is None)
 
+    @property
+    def can_be_learnt(self) -> bool:
+        """Whether the context is known at all, and the step part of the conversation (a compaction is not)."""
+        return self.request.fidelity != "none" and self.kind != "compaction"
+
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that is no LLM step: compaction, interruption, user text, API error, spawn.
@@ -103,6 +110,11 @@ class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str | None = None
     task_id: str | None = None
     result_records: dict[str, int] = {}
+
+    @property
+    def for_evaluation(self) -> bool:
+        """Whether it is the transcript of an evaluation: to be looked at, never to be trained on."""
+        return any(step.request.params.get("purpose") == EVALUATION for step in self.steps)
 
     def context(self, step: Step) -> tuple[Message, ...]:
         """The messages that the model saw before `step`."""

@@ -17,6 +17,7 @@ ENVIRONMENTS = {
     "function_calling": "postgrad.envs.function_calling:FunctionCalling",
     "bfcl": "postgrad.envs.bfcl:Bfcl",
     "plain": "postgrad.envs.plain:Plain",
+    "retention": "postgrad.evaluate.retention:Retention",
 }
 
 

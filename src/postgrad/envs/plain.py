@@ -1,7 +1,8 @@
 """`Plain`: everyday requests without tools, for rehearsal while a model learns something else.
 
 A model that is trained on tool calls alone forgets how to talk. Its own answers to such requests, recorded before the
-training and mixed into it, keep that. The verifier asks for words and no call; it does not judge what the words say.
+training and mixed into it, keep that. Every second request comes with a system message of its own. The verifier asks
+for words and no call; it does not judge what the words say.
 The requests are ours and share none with the retention guard.
 """
 
@@ -17,6 +18,7 @@ from postgrad.core.message import Message, ToolResult
 from postgrad.core.task import Grade, Task
 
 SPLIT = "train"
+SYSTEM = Message.of("system", "You are a friendly assistant. Keep it short.")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Plain:
         requests = _requests()
         if n is not None and n > len(requests):
             raise ConfigError("plain has too few requests", got=n, expected=f"<= {len(requests)}")
-        return [_task(text) for text in requests[:n]]
+        return [_task(text, alone=place % 2 == 0) for place, text in enumerate(requests[:n])]
 
     def grade(self, task: Task, message: Message) -> Grade:
         """Words and no call."""
@@ -61,5 +63,6 @@ def _requests() -> tuple[str, ...]:
     return tuple((files("postgrad.envs") / "plain_requests.txt").read_text(encoding="utf-8").splitlines())
 
 
-def _task(text: str) -> Task:
-    return Task(f"plain/{content_id(text)}", (Message.of("user", text),), group=text)
+def _task(text: str, *, alone: bool) -> Task:
+    asked = Message.of("user", text)
+    return Task(f"plain/{content_id(text)}", (asked,) if alone else (SYSTEM, asked), group=text)

@@ -14,6 +14,7 @@ Not covered: tasks chosen by difficulty, multi-turn rollouts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -69,17 +70,28 @@ class Composer(Config):
         return {name: weight for name, weight in weights.items() if weight > 0}
 
     def check(self, channels: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse a KL term that idle completions would never feel.
+        """Refuse a KL term that idle completions would never feel, and half of an objective.
 
         Raises:
-            ConfigError: `kl_coefficient` above 0 with ``idle: count``.
+            ConfigError: `kl_coefficient` above 0 with ``idle: count``, or an objective whose advantage is another's.
         """
-        if channels["policy_gradient"].get("kl_coefficient", 0) > 0 and self.rollouts.idle == "count":
+        credit = channels["policy_gradient"]
+        if credit.get("kl_coefficient", 0) > 0 and self.rollouts.idle == "count":
             raise ConfigError(
                 "channels.policy_gradient.kl_coefficient needs the tokens of all completions",
                 got="rollouts.idle: count",
                 do="set method.rollouts.idle: score",
             )
+        if credit.get("objective", "dr_grpo") != self.rollouts.advantage:
+            raise ConfigError(
+                "channels.policy_gradient.objective and method.rollouts.advantage are two halves of one objective",
+                got=f"{credit.get('objective', 'dr_grpo')} and {self.rollouts.advantage}",
+                expected="the same name twice",
+            )
+
+    def data(self) -> Sequence[Path]:
+        """The recorded rows, where there are any."""
+        return () if self.replay is None else (self.replay.records,)
 
     def source(self, policy: Policy, *, seed: int) -> ComposerSource:
         """Rollouts on `policy` and batches of recorded rows.

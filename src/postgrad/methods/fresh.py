@@ -2,7 +2,8 @@
 
 A rollout here is one action: sampled token ids with their log-probabilities, the message they spell and the
 verifier's grade. The ids that are scored are the ids that were sampled; nothing is tokenised again. A completion that
-hit the limit is graded as it stands.
+hit the limit is graded as it stands. Sampling is at temperature 1: at any other the sampler's distribution is not the
+one whose log-probabilities are trained.
 """
 
 from __future__ import annotations
@@ -43,8 +44,6 @@ class Rollouts(Config):
     """Tasks per step."""
     group_size: Annotated[int, Field(ge=2)] = 4
     """Completions per task; their mean is the baseline."""
-    temperature: Annotated[float, Field(gt=0)] = 1.0
-    """Sampling temperature."""
     max_new_tokens: Count = 96
     """Completion limit."""
     advantage: Literal["dr_grpo", "grpo"] = "dr_grpo"
@@ -84,7 +83,7 @@ class Sampler:
             self.policy,
             prompts,
             n=self.rollouts.group_size,
-            temperature=self.rollouts.temperature,
+            temperature=1.0,
             max_new_tokens=self.rollouts.max_new_tokens,
             seed=seed,
         )

@@ -20,6 +20,7 @@ import numpy as np
 
 from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, PolicyGradientItem, PreferenceItem, Span, Unit
 from postgrad.core.canonical import content_id
+from postgrad.core.message import Message
 from postgrad.core.record import Record
 
 if TYPE_CHECKING:
@@ -94,8 +95,13 @@ class Layout:
 
 
 def _prefix(record: Record) -> str:
-    """What a row shares with others: its tool list, or without tools its first message."""
-    return content_id(msgspec.to_builtins(record.tools or record.messages[:1]))
+    """What a row shares with others: its tool list, or without tools its first user message."""
+    return content_id(msgspec.to_builtins(record.tools or _opening(record)))
+
+
+def _opening(record: Record) -> tuple[Message, ...]:
+    place = next((k for k, message in enumerate(record.messages) if message.role == "user"), 0)
+    return record.messages[: place + 1]
 
 
 def hinted_unit(prompt: Tokens, hinted: Tokens, action: Tokens) -> Unit:

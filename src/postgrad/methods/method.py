@@ -6,7 +6,8 @@ A method never steps an optimiser and never sees a loss.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ class Method(Protocol):
         Raises:
             ConfigError: such a setting.
         """
+        ...
+
+    def data(self) -> Sequence[Path]:
+        """Files that the method reads."""
         ...
 
     def source(self, policy: Policy, *, seed: int) -> UnitSource:

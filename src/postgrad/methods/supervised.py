@@ -40,6 +40,10 @@ class FromRecords(Config):
     def check(self, channels: Mapping[str, Mapping[str, Any]]) -> None:
         """Every setting of the channel is fine."""
 
+    def data(self) -> Sequence[Path]:
+        """The records."""
+        return (self.records,)
+
     def source(self, policy: Policy, *, seed: int) -> RecordSource:
         """Lay the records out for `policy`.
 

@@ -12,6 +12,9 @@ from typing import Any
 from postgrad.core.canonical import canonical_json
 from postgrad.core.message import Message, Text, ToolCall
 
+CUT_OFF = ("length", "max_tokens")
+"""Stop reasons of an action that hit its limit; learnt, it would teach to stop in the middle."""
+
 
 def normal_form(action: Message) -> str:
     """A string that is equal for equal actions."""

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from postgrad.core.message import Message
-from postgrad.signals.actions import learnable, normal_form
+from postgrad.signals.actions import CUT_OFF, learnable, normal_form
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
 from postgrad.teachers.validity import Invalid, invalid_reason
 
@@ -63,6 +63,6 @@ def gold_action(replayed: ReplayedStep) -> Agreement | Drop:
 
 
 def _fault(said: TeacherAnswer, action: Message, replayed: ReplayedStep) -> Drop | None:
-    if said.answer.stop_reason == "length":
+    if said.answer.stop_reason in CUT_OFF:
         return "truncated"
     return invalid_reason(action, replayed.ask.tools)

@@ -31,7 +31,9 @@ def build_hinted(trace: Trace, sites: Iterable[Site]) -> Iterable[Made]:
         step = steps[site.step]
         action = learnable(step.action)
         hint = template_hint(site, trace)
-        if groups[group] > ROWS_PER_MISTAKE:
+        if not step.can_be_learnt:
+            yield Made(dropped="context")
+        elif groups[group] > ROWS_PER_MISTAKE:
             yield Made(dropped="repeated_mistake")
         elif hint is None:
             yield Made(dropped="no_hint")

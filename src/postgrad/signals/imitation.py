@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from postgrad.core.record import Provenance, Record
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.actions import learnable
+from postgrad.signals.actions import CUT_OFF, learnable
 from postgrad.signals.preferences import Made
 from postgrad.signals.sites import Site
 
 # Verdicts that speak for the action: what looked wrong there was not.
 _HARMLESS = ("benign", "expected", "env")
-# An action that hit its limit would teach to stop in the middle.
-_CUT_OFF = ("length", "max_tokens")
 
 
 def build_verified(trace: Trace) -> Iterator[Made]:
@@ -39,8 +37,6 @@ def build_taken(trace: Trace, sites: Iterable[Site]) -> Iterator[Made]:
     for step in trace.steps:
         if step.index in wrong:
             yield Made(dropped="error_site")
-        elif step.kind == "compaction" or step.request.fidelity == "none":
-            yield Made(dropped="context")
         else:
             yield _imitated(trace, step, "taken/1")
 
@@ -48,7 +44,9 @@ def build_taken(trace: Trace, sites: Iterable[Site]) -> Iterator[Made]:
 def _imitated(trace: Trace, step: Step, rule: str) -> Made:
     action = learnable(step.action)
     taken = next(candidate for candidate in step.candidates if candidate.chosen)
-    if taken.stop_reason in _CUT_OFF:
+    if not step.can_be_learnt:
+        return Made(dropped="context")
+    if taken.stop_reason in CUT_OFF:
         return Made(dropped="cut_off")
     if not action.blocks:
         return Made(dropped="empty")

@@ -77,6 +77,8 @@ def _recovery(trace: Trace, site: Site) -> Made:
         return Made(dropped="repeated_mistake")
     steps = {step.index: step for step in trace.steps}
     failed, later = steps[site.step], steps[site.recovery_step]
+    if not failed.can_be_learnt:
+        return Made(dropped="context")
     call = next((call for call in failed.action.tool_calls if call.id == site.call), None)
     if call is None or len(failed.action.tool_calls) > 1:
         return Made(dropped="parallel_calls")

@@ -7,15 +7,17 @@ a list of stream chunks, the raw text of an event stream, a bare message or a ba
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from postgrad.core.canonical import too_deep
 from postgrad.core.message import Message, Tool, ToolResult
 from postgrad.core.trace import Candidate, Feedback
 from postgrad.traces.chat_messages import read_messages, read_tools
-from postgrad.traces.chat_stream import chunks_of, fold
+from postgrad.traces.chat_stream import chunks_of, fold, is_stream
 
 # What a row of a log holds beside sampling parameters, in the form that has no request of its own.
 _NOT_PARAMS = frozenset(
@@ -72,7 +74,7 @@ def request_of(value: Mapping[str, Any]) -> dict[str, Any] | None:
     if "response" not in value and "error" not in value:
         return None
     for key in ("request", "kwargs"):
-        inner = value.get(key)
+        inner = _opened(value.get(key))
         body = inner.get("body") if isinstance(inner, dict) and isinstance(inner.get("body"), dict) else inner
         if isinstance(body, dict) and isinstance(body.get("messages"), list):
             return body
@@ -109,8 +111,9 @@ def read_exchange(number: int, value: Mapping[str, Any]) -> Exchange | None:
 
 def _completion(response: object) -> dict[str, Any]:
     """Any of the response forms as a completion."""
+    response = _opened(response)
     if isinstance(response, str):
-        if response.lstrip().startswith("data:"):
+        if is_stream(response):
             return fold(chunks_of(response))
         return {"choices": [{"message": {"role": "assistant", "content": response}, "finish_reason": "stop"}]}
     if isinstance(response, list):
@@ -125,6 +128,18 @@ def _completion(response: object) -> dict[str, Any]:
     return response
 
 
+def _opened(value: object) -> Any:
+    """Some loggers keep a body as its JSON text; a text that is no JSON object is a text."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return value
+    try:
+        inner = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    whole = isinstance(inner, dict) and not too_deep(inner) and inner.keys() & {"messages", "choices", "error"}
+    return inner if whole else value
+
+
 def _candidate(choice: Mapping[str, Any], response: Mapping[str, Any], raw: list[Any], number: int) -> Candidate | None:
     """One choice. It is read behind its request, so that its call ids are unique in the conversation."""
     answer = choice.get("message")
@@ -136,7 +151,7 @@ def _candidate(choice: Mapping[str, Any], response: Mapping[str, Any], raw: list
     usage = response.get("usage")
     return Candidate(
         message,
-        model=own.get("model", _text(response.get("model"))),
+        model=_text((own if "model" in own else response).get("model")),
         stop_reason=_text(choice.get("finish_reason")),
         usage=usage if isinstance(usage, dict) else {},
         teacher=_text(own.get("teacher")),

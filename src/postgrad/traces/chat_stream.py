@@ -14,6 +14,12 @@ from typing import Any
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
+def is_stream(text: str) -> bool:
+    """Whether a text is a raw event stream: it starts with a field or a comment of one and has data."""
+    first = text.lstrip()
+    return first.startswith("data:") or (first.startswith((":", "event:", "id:", "retry:")) and bool(chunks_of(first)))
+
+
 def chunks_of(text: str) -> list[dict[str, Any]]:
     """The chunks of a raw event stream (``data: {...}`` lines); broken ones are left out."""
     chunks = []
@@ -41,11 +47,21 @@ def fold(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             whole["usage"] = chunk["usage"]
         if chunk.get("error"):
             whole["error"] = chunk["error"]
-        for choice in chunk.get("choices") or ():
-            if isinstance(choice, dict):
-                choices.setdefault(_index(choice), _Choice()).add(choice)
+        for choice in _dicts(chunk.get("choices")):
+            choices.setdefault(_index(choice), _Choice()).add(choice)
     whole["choices"] = [choice.folded(index) for index, choice in sorted(choices.items())]
     return whole
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _written(arguments: object) -> str:
+    """A piece of an argument string; some servers send the whole object instead."""
+    if isinstance(arguments, str) or arguments is None:
+        return arguments or ""
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def _index(value: Mapping[str, Any]) -> int:
@@ -71,9 +87,8 @@ class _Choice:
         for key in _TEXTS:
             if isinstance(delta.get(key), str):
                 self._texts.setdefault(key, []).append(delta[key])
-        for part in delta.get("tool_calls") or ():
-            if isinstance(part, dict):
-                self._add_call(part)
+        for part in _dicts(delta.get("tool_calls")):
+            self._add_call(part)
         if isinstance(delta.get("function_call"), dict):
             self._add_call({"index": -1, "function": delta["function_call"]})
 
@@ -88,7 +103,7 @@ class _Choice:
         function = part.get("function")
         if isinstance(function, dict):
             call["function"]["name"] = function.get("name") or call["function"]["name"]
-            call["function"]["arguments"] += function.get("arguments") or ""
+            call["function"]["arguments"] += _written(function.get("arguments"))
 
     def folded(self, index: int) -> dict[str, Any]:
         """The choice of a plain completion."""

@@ -12,20 +12,25 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import zstandard
 
+from postgrad.core.canonical import DEEPEST, too_deep
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.records import Diagnostic, RawRecord, ReadResult, RecordStatus
 
 _BOM = b"\xef\xbb\xbf"
+_OBJECT = re.compile(r'\{\s*"')  # a record starts so; inside a string of JSON its quote would be escaped
 _RESTARTS = 64  # places tried on a broken line; a record that starts later than that stays unread
+_LONGEST = 64 << 20  # bytes of a line that `head` reads
 _STREAM_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
 
 
@@ -69,13 +74,13 @@ def open_raw(path: Path) -> BinaryIO:
     return stream
 
 
-def head(path: Path, *, rows: int = 40, limit: int = 1 << 20) -> list[dict[str, Any]]:
+def head(path: Path, *, rows: int, limit: int) -> list[dict[str, Any]]:
     """The first JSON objects of a file, for recognising its format; reads at most `limit` bytes (one row at least)."""
     found: list[dict[str, Any]] = []
     with open_raw(path) as stream:
         try:
             read = 0
-            while len(found) < rows and read < limit and (line := stream.readline(64 * limit)):
+            while len(found) < rows and read < limit and (line := stream.readline(_LONGEST)):
                 read += len(line)
                 found += decode(line)[0]
         except _STREAM_FAULTS:
@@ -89,11 +94,14 @@ def decode(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
     if not text:
         return [], "blank"
     try:
-        value = json.loads(text)
+        # Raw control characters in strings are no JSON, but nothing is lost by reading them; NUL marks a torn block.
+        value = json.loads(text, strict="\0" in text)
     except (ValueError, RecursionError):
-        objects = _recover(text)
+        objects = [value for value in _recover(text) if not too_deep(value)]
         return objects, "glued" if objects else "bad_json"
-    return ([value], "ok") if isinstance(value, dict) else ([], "bad_json")
+    if not isinstance(value, dict) or (text.count("{") + text.count("[") > DEEPEST and too_deep(value)):
+        return [], "bad_json"
+    return [value], "ok"
 
 
 def _recover(text: str) -> list[dict[str, Any]]:
@@ -102,14 +110,13 @@ def _recover(text: str) -> list[dict[str, Any]]:
     After ``:``, ``,`` or ``[`` an object is a part of the torn one and not a record of its own.
     """
     objects, _ = _scan(text, 0)
-    at = 0
-    for _ in range(_RESTARTS):
-        at = text.find("{", at + 1)
-        if objects or at < 0:
-            break
+    for start in islice(_OBJECT.finditer(text, 1), 0 if objects else _RESTARTS):
+        at = start.start()
         if text[:at].rstrip()[-1:] not in (":", ",", "["):
             later, end = _scan(text, at)
-            objects = later if end == len(text) else []
+            if later and end == len(text):
+                objects = later
+                break
     return [value for value in objects if isinstance(value, dict)]
 
 

@@ -42,7 +42,7 @@ class OpenAIChat:
     def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
         """A row with a response and with messages that have roles."""
         requests = [request for value in head if (request := request_of(value)) is not None]
-        first = requests[0]["messages"][:1] if requests else []
+        first = [message for request in requests for message in request["messages"][:1]]
         return any(isinstance(message, dict) and isinstance(message.get("role"), str) for message in first)
 
     def read(self, path: Path) -> ReadResult:
@@ -85,8 +85,12 @@ class _Draft:
     feedback: tuple[Feedback, ...] = ()
 
     def add(self, exchange: Exchange) -> None:
-        """Answers to the same request: the newest call's first choice is taken until a later call says otherwise."""
-        self.taken = len(self.candidates)
+        """Answers to the same request: the newest call's first choice is taken until a later call says otherwise.
+
+        A teacher's answer is never the one taken.
+        """
+        own = (place for place, candidate in enumerate(exchange.candidates) if candidate.teacher is None)
+        self.taken = next((len(self.candidates) + place for place in own), self.taken)
         self.candidates += exchange.candidates
         self.records.append(exchange.record)
         self.feedback += exchange.feedback
@@ -157,7 +161,8 @@ class _Linker:
         scope = exchange.trace
         chain = _chain(exchange.messages)
         here = (scope, chain[-1])
-        if not exchange.candidates:
+        acted = any(candidate.teacher is None for candidate in exchange.candidates)
+        if not exchange.candidates or not (acted or here in self._requests):
             return self._fail(exchange, chain)
         use = "candidate" if here in self._requests else "step"
         if use == "step":

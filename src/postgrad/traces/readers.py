@@ -16,6 +16,9 @@ from postgrad.traces import READERS
 from postgrad.traces.jsonl import head
 from postgrad.traces.records import ReadResult
 
+# Rows and bytes to recognise a file by. New versions of an application can open a session with many rows of new kinds.
+_HEADS = ((40, 1 << 20), (4000, 64 << 20))
+
 
 class Reader(Protocol):
     """A trace format. See the package docstring for how to add one."""
@@ -53,8 +56,12 @@ def detect(path: Path) -> str | None:
     Raises:
         DataError: the file cannot be opened.
     """
-    rows = head(path)
-    return next((name for name in READERS if rows and reader(name).recognises(rows)), None)
+    for rows, limit in _HEADS:
+        found = head(path, rows=rows, limit=limit)
+        name = next((name for name in READERS if found and reader(name).recognises(found)), None)
+        if name is not None or len(found) < rows // 2:
+            return name
+    return None
 
 
 def read(path: str | Path, format: str | None = None) -> ReadResult:

@@ -106,7 +106,7 @@ class Store:
         if not self.exists:
             raise DataError("no trace store here", got=str(self.folder), do="run: postgrad ingest PATH -o STORE")
         files = (self.folder / "sources").glob("*.json")
-        found = [msgspec.json.decode(file.read_bytes(), type=StoredSource) for file in files]
+        found = [msgspec.convert(json.loads(file.read_bytes()), StoredSource) for file in files]
         return sorted(found, key=lambda source: (source.path, source.sha256))
 
     def traces(self) -> Iterator[Trace]:
@@ -223,11 +223,22 @@ def _write_table(path: Path, table: pa.Table) -> None:
 
 
 def _record_table(records: tuple[RawRecord, ...]) -> pa.Table:
-    return pa.Table.from_pylist([msgspec.to_builtins(record) for record in records], schema=_RECORDS)
+    return _table([msgspec.to_builtins(record) for record in records], _RECORDS)
 
 
 def _trace_table(result: ReadResult) -> pa.Table:
-    return pa.Table.from_pylist([_trace_row(trace) for trace in result.traces], schema=_TRACES)
+    return _table([_trace_row(trace) for trace in result.traces], _TRACES)
+
+
+def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([{key: _valid(value) for key, value in row.items()} for row in rows], schema=schema)
+
+
+def _valid(value: Any) -> Any:
+    """Parquet holds UTF-8: a lone surrogate in a name stands there as its escape."""
+    if isinstance(value, list):
+        return [_valid(item) for item in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _trace_row(trace: Trace) -> dict[str, Any]:

@@ -131,10 +131,16 @@ class _Loop:
         return gradients
 
     def _update(self, step: int) -> dict[str, float]:
-        """Clip and step."""
+        """Clip and step.
+
+        Raises:
+            TrainingFault: a gradient is not finite; no weight has moved.
+        """
         optim, steps = self._config.optim, self._config.loop.steps
         limit = math.inf if optim.clip_norm is None else optim.clip_norm
         norm = float(clip_grad_norm_(self._parameters.values(), limit))
+        if not math.isfinite(norm):  # finite at the hidden states, not below them: clipped, it would be NaN everywhere
+            raise TrainingFault(f"step {step}: the norm of the whole gradient is {norm}; a smaller optim.lr may help")
         rate = learning_rate(step, steps=steps, config=optim)
         set_learning_rate(self._optimizer, rate)
         self._optimizer.step()

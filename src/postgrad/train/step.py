@@ -60,13 +60,14 @@ class StepRunner:
     autocast: bool
 
     def gradients(self, units: Sequence[Unit], *, by_channel: bool) -> Gradients:
-        """Fill `parameter.grad`; `units` are those of all workers.
+        """Fill `parameter.grad`; `units` are those of all workers. Those that feed no channel here are passed over.
 
         Raises:
             TrainingFault: a loss is not finite.
         """
         counts = {channel.name: channel.count(units) for channel in self.channels}
-        mine = shares(units, self.workers.size)[self.workers.rank]
+        fed = [unit for unit in units if any(channel.has_items(unit) for channel in self.channels)]
+        mine = shares(fed, self.workers.size)[self.workers.rank]
         self._clear()
         if not by_channel:
             tallies, tokens = self._backward(mine, self.channels, counts)

@@ -20,6 +20,7 @@ from postgrad.verbs.command import verb_command
 
 RECORDS = "records.jsonl"
 Kind = Literal["sft", "preference", "recovery", "hinted", "verified", "taken"]
+FROM_TRACES: frozenset[Kind] = frozenset({"recovery", "hinted", "verified", "taken"})
 
 
 class BuildConfig(Config):
@@ -98,12 +99,15 @@ def _from_replayed(config: BuildConfig, path: Path, redact: Redact) -> Iterator[
 
 def _from_traces(config: BuildConfig, folder: Path) -> Iterator[tuple[Kind, Made]]:
     from postgrad.signals.hinted import build_hinted
+    from postgrad.signals.imitation import build_taken, build_verified
     from postgrad.signals.preferences import build_recoveries
     from postgrad.signals.sites import find_sites
-    from postgrad.signals.imitation import build_taken, build_verified
     from postgrad.traces.store import Store
 
     for trace in Store(folder).traces():
+        if trace.for_evaluation:
+            yield from ((kind, Made(dropped="evaluation")) for kind in config.kinds if kind in FROM_TRACES)
+            continue
         sites = find_sites(trace)
         if "recovery" in config.kinds:
             yield from _of("recovery", build_recoveries(trace, sites))

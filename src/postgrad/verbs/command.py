@@ -7,7 +7,6 @@ A verb whose run folder already holds a complete result still runs: verbs go on 
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +18,10 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import click
 import yaml
 
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, load, validate
+from postgrad.run.inputs import paths_in
 from postgrad.run.recipes import find_recipe
 from postgrad.run.rundir import RunDir, plain
 from postgrad.run.schema import fields_of, is_list, schema_lines
@@ -181,7 +182,7 @@ class Verb:
             told["run"] = str(folder)
         if plan is not None:
             told["plan"] = plan(config)
-        text = json.dumps(told, ensure_ascii=False) if as_json else yaml.safe_dump(told, sort_keys=False, width=120)
+        text = plain_json(told) if as_json else yaml.safe_dump(told, sort_keys=False, width=120)
         click.echo(text.rstrip("\n"))
 
     def _executed(self, config: Config, folder: Path, *, as_json: bool) -> Result:
@@ -190,7 +191,7 @@ class Verb:
             result: Result = plain(self.run(config, folder))
             keep(result)
         if as_json:
-            stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+            stdout.write(plain_json(result, encoding=stdout.encoding or "utf-8") + "\n")
             stdout.flush()
         else:
             self._print(result)
@@ -204,6 +205,8 @@ class Verb:
         directory = RunDir(folder)
         with directory.locked():
             directory.start(self.name, config.resolved())
+            if not self.options.get("revisable"):  # a cycle's stages have inputs of their own
+                directory.record_inputs(paths_in(config.resolved(), outside=folder))
             yield directory.finish
 
     def _print(self, result: Result) -> None:

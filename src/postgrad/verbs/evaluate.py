@@ -97,6 +97,8 @@ def run(config: EvaluateConfig, out: Path) -> dict[str, Any]:
 
 def plan(config: EvaluateConfig) -> tuple[list[Plan], list[Unmeasured]]:
     """Read every benchmark's tasks before any model is loaded; what cannot be read is unmeasured."""
+    from postgrad.envs.environment import load_environment
+
     benchmarks = [Benchmark.parse(text) for text in config.benchmarks]
     doubled = [name for name, count in Counter(one.key("free") for one in benchmarks).items() if count > 1]
     if doubled:
@@ -104,7 +106,7 @@ def plan(config: EvaluateConfig) -> tuple[list[Plan], list[Unmeasured]]:
     plans: list[Plan] = []
     gaps: list[Unmeasured] = []
     for benchmark in benchmarks:
-        environment = _environment(benchmark.environment)
+        environment = load_environment(benchmark.environment)
         try:
             tasks = environment.tasks(benchmark.split, benchmark.n, config.seed)
         except ConfigError:
@@ -136,15 +138,6 @@ def weights_of(model: str) -> str:
         return f"named {source}"
     base = f" on {weights_of(base_of(source))}" if (source / ADAPTER_CONFIG).exists() else ""
     return f"{input_hash(source)[:16]}{base}"
-
-
-def _environment(name: str) -> Environment:
-    from postgrad.envs.environment import ENVIRONMENTS
-    from postgrad.run.plugins import resolve
-
-    table = {**ENVIRONMENTS, "retention": "postgrad.evaluate.retention:Retention"}
-    environment: Environment = resolve("environments", name, table)()
-    return environment
 
 
 def _grader(environment: Environment) -> str:
@@ -193,9 +186,11 @@ def _transcripts(one: Plan, measured: Measurement, *, actor: Actor, sampling: Sa
 
 
 def _result(report: Report, path: Path) -> dict[str, Any]:
+    # What was asked for and not measured has its place too, without a number: a cycle's summary may refer to it.
+    gaps = {gap.benchmark: {"accuracy": None, "stderr": None, "n": 0} for gap in report.unmeasured}
     return {
         "model": report.model,
-        "scores": {name: _summary(score) for name, score in report.scores.items()},
+        "scores": gaps | {name: _summary(score) for name, score in report.scores.items()},
         "unmeasured": [{"benchmark": gap.benchmark, "reason": gap.reason} for gap in report.unmeasured],
         "report": str(path),
     }
@@ -218,7 +213,8 @@ def show(result: dict[str, Any]) -> Any:
     table = Table(title=Text(result["model"]), title_justify="left")
     for column in ("benchmark", "mean", "standard error", "95 % interval", "n", "outcomes"):
         table.add_column(column)
-    for name, one in result["scores"].items():
+    measured = {name: one for name, one in result["scores"].items() if one["accuracy"] is not None}
+    for name, one in measured.items():
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one["outcomes"].items())
         interval = f"{one['low']:.1%} to {one['high']:.1%}"
         table.add_row(name, f"{one['accuracy']:.1%}", f"{one['stderr']:.1%}", interval, str(one["n"]), outcomes)

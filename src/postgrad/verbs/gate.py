@@ -55,7 +55,9 @@ def run(config: GateConfig, out: Path) -> dict[str, Any]:
 
     parent, candidate = read_report(config.parent), read_report(config.candidate)
     verdict = gate(parent, candidate, config.policy)
-    result: dict[str, Any] = {"comparisons": [], **plain(verdict), "passed": verdict.passed}
+    weights = sorted({score.settings.get("weights", "") for score in candidate.scores.values()})
+    judged = {"model": candidate.model, "weights": weights}
+    result: dict[str, Any] = {"comparisons": [], **plain(verdict), "passed": verdict.passed, "candidate": judged}
     write_json(out / "verdict.json", result)
     data = report_data(parent, candidate, verdict, **_told(config))
     write_json(out / "report.json", data)

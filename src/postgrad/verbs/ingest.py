@@ -70,7 +70,7 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
 
 
 def _files(paths: list[str]) -> Iterator[tuple[Path, bool]]:
-    """Every file once, in order, and whether it was named itself; hidden files of folders are left out."""
+    """Every file once, in order, and whether it was named itself; hidden files and stores in folders are left out."""
     seen: set[Path] = set()
     for name in paths:
         path = Path(name).expanduser()
@@ -87,7 +87,9 @@ def _files(paths: list[str]) -> Iterator[tuple[Path, bool]]:
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
         inside = (file for file in path.rglob("*") if file.is_file())
-        return sorted(file for file in inside if not any(p.startswith(".") for p in file.relative_to(path).parts))
+        shown = sorted(file for file in inside if not any(p.startswith(".") for p in file.relative_to(path).parts))
+        stores = {file.parent for file in shown if Store(file.parent).exists}
+        return [file for file in shown if stores.isdisjoint(file.parents)]
     if path.exists():
         return [path]
     matches = (Path(match) for match in sorted(glob.glob(str(path), recursive=True)))

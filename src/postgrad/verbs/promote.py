@@ -1,6 +1,7 @@
 """`postgrad promote`: point champion.json at an artifact that a gate passed.
 
-The pointer is replaced in one step, and only after the artifact's weights were hashed against its manifest, so a
+The pointer is replaced in one step, and only after the artifact's weights were hashed against its manifest and its
+folder against what the verdict's candidate was measured on: a verdict promotes nothing but what it judged. So a
 reader finds the old champion or the new one and never half of either. The old one stays named in `previous`.
 """
 
@@ -19,6 +20,7 @@ from postgrad.core.errors import DataError
 from postgrad.core.files import write_json
 from postgrad.core.report import Verdict
 from postgrad.run.config import Config
+from postgrad.run.inputs import input_hash
 from postgrad.verbs.command import verb_command
 
 
@@ -40,9 +42,9 @@ def run(config: PromoteConfig, out: Path) -> dict[str, Any]:
     """Check verdict and weights, then move the pointer.
 
     Raises:
-        DataError: the verdict is no promotion, or the weights are not those of the manifest.
+        DataError: the verdict is no promotion or judged something else, or the weights are not those of the manifest.
     """
-    _require_promotion(config.verdict)
+    _require_promotion(config.verdict, config.artifact)
     for name, expected in read_manifest(config.artifact).weights.items():
         weights = config.artifact / name
         if not weights.is_file() or file_sha256(weights) != expected:
@@ -76,15 +78,54 @@ def read_champion(path: Path) -> dict[str, Any] | None:
         raise DataError("not a champion pointer", got=str(path), expected="what `postgrad promote` writes") from None
 
 
-def _require_promotion(path: Path) -> None:
+def champion_artifact(path: Path) -> Path:
+    """The folder that the pointer at `path` names, as it was when it was promoted.
+
+    Raises:
+        DataError: there is no pointer, or the folder holds something else by now: a later training that no gate passed.
+    """
+    champion = read_champion(path)
+    if champion is None:
+        raise DataError("no champion here", got=str(path), do="promote an artifact first")
+    manifest = Path(champion["artifact"]) / MANIFEST
+    if not manifest.is_file() or file_sha256(manifest) != champion.get("manifest"):
+        raise DataError("the champion's folder is not what was promoted", got=str(manifest.parent), do="promote again")
+    return manifest.parent
+
+
+class _Judged(msgspec.Struct, frozen=True):
+    """Who was judged, as `postgrad gate` writes it: the name, and the content hashes of the weights measured."""
+
+    model: str = ""
+    weights: tuple[str, ...] = ()
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """The part of verdict.json beside the verdict itself."""
+
+    candidate: _Judged = _Judged()
+
+
+def _require_promotion(path: Path, artifact: Path) -> None:
     try:
         verdict = msgspec.json.decode(path.read_bytes(), type=Verdict)
+        judged = msgspec.json.decode(path.read_bytes(), type=_Written).candidate
     except FileNotFoundError:
         raise DataError("no verdict here", got=str(path), expected="verdict.json of `postgrad gate`") from None
     except msgspec.MsgspecError as error:
         raise DataError(f"broken verdict: {error}", got=str(path)) from None
     if not verdict.passed:
         raise DataError("the gate did not promote", got=verdict.decision, do="; ".join(verdict.reasons))
+    if not artifact.is_dir():
+        raise DataError("no artifact here", got=str(artifact), expected=f"a folder with {MANIFEST}")
+    own = input_hash(artifact)[:16]
+    if not judged.weights or not all(weights.startswith(own) for weights in judged.weights):
+        raise DataError(
+            "the verdict is about other weights",
+            got=f"{artifact} ({own})",
+            expected=f"{judged.model or 'a candidate'} ({', '.join(judged.weights) or 'no weights named'})",
+            do="evaluate and gate this artifact",
+        )
 
 
 def show(result: dict[str, Any]) -> str:

@@ -97,14 +97,16 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
 
 
 def select_steps(traces: Iterator[Trace], *, select: str, limit: int | None) -> dict[str, list[int]]:
-    """Trace id -> steps to replay. Steps whose context is unknown, and compactions, are never replayed."""
+    """Trace id -> steps to replay, never of an evaluation; steps of unknown context and compactions are left out."""
     from postgrad.signals.sites import LEARNABLE, find_sites
 
     left = limit
     chosen: dict[str, list[int]] = {}
     for trace in traces:
+        if trace.for_evaluation:
+            continue
         wanted = {site.step for site in find_sites(trace) if site.verdict in LEARNABLE}
-        fit = [step for step in trace.steps if step.request.fidelity != "none" and step.kind != "compaction"]
+        fit = [step for step in trace.steps if step.can_be_learnt]
         found = [step.index for step in fit if select == "all" or step.index in wanted][:left]
         left = None if left is None else left - len(found)
         if found:

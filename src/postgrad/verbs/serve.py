@@ -108,10 +108,9 @@ def _until_stopped(engine: Engine, listening: Listening) -> dict[str, Any]:
 def _engine(config: ServeConfig) -> Engine:
     from postgrad.models.policy import load_policy
     from postgrad.serve.policy_engine import PolicyEngine
-    from postgrad.verbs.promote import read_champion
+    from postgrad.verbs.promote import champion_artifact
 
-    champion = read_champion(Path(config.model)) if config.model.endswith(".json") else None
-    model = champion["artifact"] if champion else config.model
+    model = str(champion_artifact(Path(config.model))) if config.model.endswith(".json") else config.model
     name = config.name or (Path(model).name if Path(model).is_dir() else model)
     return PolicyEngine(load_policy(model), name=name, context_length=config.context_length)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
 from postgrad.core.canonical import file_sha256
-from postgrad.core.errors import ConfigError
+from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.files import write_json
 from postgrad.methods import METHODS
 from postgrad.methods.method import Method
 from postgrad.run.config import Config, validate
@@ -45,7 +47,7 @@ class TrainVerb(Config):
     model: str = "smollm2-135m"
     """Short name, folder, hub id, or the folder of a saved adapter."""
     adapter: Adapter | None = Adapter()
-    """LoRA; null trains all weights."""
+    """LoRA; null trains all weights, or of an adapter folder its adapter."""
     method: dict[str, Any]
     """`name` of the method and its own fields."""
     optim: OptimConfig = OptimConfig()
@@ -58,6 +60,11 @@ class TrainVerb(Config):
     """What the artifact holds: the whole model, or the adapter alone."""
     device: str = "cpu"
     """Torch device."""
+
+    @model_validator(mode="after")
+    def _method_is_known(self) -> TrainVerb:
+        build_method(self.method)
+        return self
 
 
 CONFIG = TrainVerb
@@ -76,15 +83,17 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     from postgrad.train.loop import train
 
     method = build_method(config.method)
+    loop_config = training(config, method)
     folder, run_dir = out / "artifact", RunDir(out)
+    data = _unchanged(method, out / "data.json")
     if not (folder / MANIFEST).exists():
         adapter = AdapterConfig(**config.adapter.model_dump()) if config.adapter else None
         policy = load_policy(config.model, adapter=adapter, device=config.device)
-        if adapter is None and "preference" in method.weights():
+        if _needs_reference(loop_config):
             policy.freeze_reference()
         source = method.source(policy, seed=config.loop.seed)
-        train(policy, source, training(config, method), run_dir)
-        _save(policy, config, folder)
+        train(policy, source, loop_config, run_dir)
+        _save(policy, config, folder, data=data)
     metrics = run_dir.metrics()
     return {
         "artifact": str(folder),
@@ -132,19 +141,39 @@ def training(config: TrainVerb, method: Method) -> TrainConfig:
     return TrainConfig(optim=config.optim, loop=config.loop, channels=channels)
 
 
-def _save(policy: Policy, config: TrainVerb, folder: Path) -> None:
+def _needs_reference(config: TrainConfig) -> bool:
+    """Whether a channel compares with the weights as they were; with an adapter these are at hand anyway."""
+    credit = config.channels.get("policy_gradient", {})
+    return "preference" in config.channels or credit.get("kl_coefficient", 0) > 0
+
+
+def _unchanged(method: Method, noted: Path) -> dict[str, str]:
+    """Hashes of the files that the method reads, the same ones whenever the run goes on.
+
+    Raises:
+        DataError: a file is missing, or is not the one that the run began with.
+    """
+    for path in method.data():
+        if not path.is_file():
+            raise DataError("no such file of records", got=str(path), do="build it with `postgrad build`")
+    data = {str(path): file_sha256(path) for path in method.data()}
+    if noted.exists():
+        for name, before in json.loads(noted.read_bytes()).items():
+            if data.get(name) != before:
+                raise DataError("the records changed since this run began", got=name, do="give another --run")
+    else:
+        write_json(noted, data)
+    return data
+
+
+def _save(policy: Policy, config: TrainVerb, folder: Path, *, data: dict[str, str]) -> None:
     if config.save == "adapter":
         policy.save(folder)
     else:
         policy.save_merged(folder)
-    records = config.method.get("records")
-    data = {str(records): file_sha256(Path(records))} if records else {}
-    write_manifest(
-        folder,
-        Manifest(
-            parent=config.model, method=config.method["name"], kind=config.save, recipe=config.resolved(), data=data
-        ),
-    )
+    name = config.method["name"]
+    manifest = Manifest(parent=config.model, method=name, kind=config.save, recipe=config.resolved(), data=data)
+    write_manifest(folder, manifest)
 
 
 def show(result: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError, model_validator
 
 from postgrad.core.errors import ConfigError
-from postgrad.run.yaml import read_yaml
 from postgrad.run.config import Config, check, load
 from postgrad.run.schema import schema_lines
+from postgrad.run.yaml import read_yaml
 
 
 class Lora(Config):

@@ -138,3 +138,19 @@ def test_broken_gzip_gives_the_lines_before_the_break(tmp_path: Path) -> None:
 def test_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot read the file"):
         list(JsonLines(tmp_path / "none").rows())
+
+
+@pytest.mark.parametrize("character", ["\x0b", "\x0c", "\t", "\x1b"])
+def test_a_raw_control_character_in_a_string_is_read(character: str) -> None:
+    """No JSON, but some writers do it; nothing is lost by reading it."""
+    assert decode(f'{{"a": "x{character}y"}}'.encode()) == ([{"a": f"x{character}y"}], "ok")
+
+
+def test_a_record_behind_a_torn_one_full_of_braces_is_recovered() -> None:
+    torn = '{"text": "' + "f(){a} " * 300
+    assert decode((torn + '{"b": {"c": 1}}').encode()) == ([{"b": {"c": 1}}], "glued")
+
+
+@pytest.mark.parametrize(("levels", "status"), [(99, "ok"), (900, "bad_json"), (100_000, "bad_json")])
+def test_what_is_nested_too_deeply_for_anyone_after_the_reader_is_no_record(levels: int, status: str) -> None:
+    assert decode(b'{"a": ' + b"[" * levels + b"]" * levels + b"}")[1] == status

@@ -285,3 +285,68 @@ def test_does_not_recognise_other_logs() -> None:
     assert not reader.recognises([{"messages": [USER]}])
     assert not reader.recognises([{"request": {"url": "x"}, "response": {}}])
     assert not reader.recognises([{"messages": ["x"], "response": "y"}])
+
+
+def test_a_log_that_begins_with_an_odd_request_is_recognised() -> None:
+    odd = row([], completion(says("x")))
+    assert OpenAIChat().recognises([odd, row([USER], completion(says("y")))])
+    assert not OpenAIChat().recognises([odd])
+
+
+ODD_CHUNKS: list[Any] = [
+    {"choices": 5},
+    {"choices": {"delta": {}}},
+    delta(tool_calls=True),
+    delta(tool_calls={"index": 0}),
+    {"choices": [{"index": 0, "delta": "text"}]},
+]
+
+
+def test_odd_chunks_are_passed_over_and_whole_arguments_are_kept(tmp_path: Path) -> None:
+    """Some servers stream a call whole, its arguments as an object."""
+    whole = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}
+    (step,) = only(read(tmp_path, row([USER], [*ODD_CHUNKS, delta(tool_calls=[whole]), END]))).steps
+    assert [(call.name, call.arguments) for call in step.action.tool_calls] == [("weather", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize("opening", [": ping\n\n", "event: message\n", "id: 1\r\n", "retry: 10\n\n"])
+def test_an_event_stream_may_open_with_a_comment_or_another_field(tmp_path: Path, opening: str) -> None:
+    data = opening + "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (delta(content="Rain."), END))
+    (step,) = only(read(tmp_path, row([USER], data))).steps
+    assert step.action.text == "Rain."
+
+
+def test_bodies_kept_as_json_text_are_opened(tmp_path: Path) -> None:
+    plain = row([USER], completion(says("Rain.")))
+    texts = {"request": json.dumps(plain["request"]), "response": json.dumps(plain["response"])}
+    assert OpenAIChat().recognises([texts])
+    (step,) = only(read(tmp_path, texts)).steps
+    assert (step.action.text, step.candidates[0].model) == ("Rain.", "m")
+    (answer,) = only(read(tmp_path, row([USER], '{"a": 1}'))).steps
+    assert answer.action.text == '{"a": 1}', "a model may well answer in JSON"
+
+
+def by_teacher(content: str) -> dict[str, Any]:
+    whole = completion(says(content))
+    whole["choices"][0]["postgrad"] = {"teacher": "large", "model": 5}
+    return whole
+
+
+def test_a_teachers_answer_is_never_the_action_taken(tmp_path: Path) -> None:
+    alone = read(tmp_path, row([USER], by_teacher("better")))
+    assert alone.traces == ()
+    assert alone.uses == {"event": 1}
+    (step,) = only(read(tmp_path, row([USER], completion(says("own"))), row([USER], by_teacher("better")))).steps
+    assert [(candidate.message.text, candidate.chosen) for candidate in step.candidates] == [
+        ("own", True),
+        ("better", False),
+    ]
+    assert step.action.text == "own"
+
+
+def test_arguments_nested_too_deeply_are_a_parse_error(tmp_path: Path) -> None:
+    raw = '{"a": ' + "[" * 800 + "]" * 800 + "}"
+    (step,) = only(read(tmp_path, row([USER], completion(says(None, ("c1", "weather", raw)))))).steps
+    (call,) = step.action.tool_calls
+    assert (call.arguments, call.arguments_raw) == (None, raw)
+    assert call.parse_error == "arguments are nested too deeply"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import gzip
 import json
 from collections.abc import Callable
@@ -135,6 +136,20 @@ def test_odd_text_survives(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     store.add(msgspec.structs.replace(result, traces=(changed,)))
     assert list(store.traces()) == [changed]
+
+
+def test_names_that_are_no_text_are_stored_as_their_escapes(tmp_path: Path) -> None:
+    """A file's name, a version, a row's type: Parquet takes only UTF-8."""
+    file = session("one")
+    file.rows[0] |= {"version": "2\ud83d"}
+    file.row("new\ud83d", parent=None)
+    result = ClaudeCode().read(file.write(tmp_path / os.fsdecode(b"s\xff.jsonl")))
+    store = Store(tmp_path / "store")
+    store.add(result)
+    (source,) = store.sources()
+    assert source.path == result.source.path
+    assert "new\\ud83d" in store.records(source.sha256).column("row_kind").to_pylist()
+    assert list(store.traces()) == list(result.traces)
 
 
 def test_raw_bytes_are_private_and_optional(tmp_path: Path) -> None:

@@ -118,8 +118,9 @@ def test_gradient_of_the_whole_loss_by_finite_differences():
     assert exact == pytest.approx(numeric, rel=1e-6)
 
 
+@pytest.mark.parametrize("budget", [1, 40, 10_000])
 @pytest.mark.parametrize("name", KINDS)
-def test_other_weights_0_equal_the_channel_alone_bit_for_bit(name: str, tmp_path: Path):
+def test_other_weights_0_equal_the_channel_alone_bit_for_bit(name: str, budget: int, tmp_path: Path):
     """Items of switched-off channels are in the units of the first run and absent from the second's channels."""
     off = {kind: ALL_CHANNELS[kind] | ({} if kind == name else {"weight": 0.0}) for kind in KINDS}
     weights = []
@@ -130,8 +131,7 @@ def test_other_weights_0_equal_the_channel_alone_bit_for_bit(name: str, tmp_path
             every = mixed_units(step)
             return [unit for k, unit in enumerate(every) if KINDS[k // 2] in kinds]
 
-        # Budget 1: a forest a unit, so that both runs add the same numbers in the same order.
-        settings = config(steps=3, channels=channels, token_budget=1)
+        settings = config(steps=3, channels=channels, token_budget=budget)
         train(policy, StepSource(own_units), settings, MemoryRun(tmp_path / label))
         weights.append(policy.weights())
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])

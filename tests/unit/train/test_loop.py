@@ -163,6 +163,22 @@ def test_a_loss_that_is_no_number_names_the_channel_and_saves_nothing(tmp_path: 
     assert not (tmp_path / "checkpoints").exists()
 
 
+def test_a_gradient_that_overflows_below_the_hidden_states_moves_no_weight(tmp_path: Path):
+    """Finite at the hidden states, infinite at the embeddings, in the second step; clipping would make all NaN."""
+    policy = TinyPolicy()
+    passes: list[int] = []
+
+    def overflow(gradient: torch.Tensor) -> torch.Tensor:
+        passes.append(1)
+        return gradient if len(passes) <= len(KINDS) else gradient * torch.inf
+
+    policy.model.embed.weight.register_hook(overflow)
+    with pytest.raises(TrainingFault, match=r"step 1: the norm of the whole gradient is (inf|nan)"):
+        run(tmp_path, config(steps=3, save_every=1), policy=policy)
+    assert all(torch.isfinite(weight).all() for weight in policy.weights().values())
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-1"]
+
+
 def test_items_that_no_channel_reads_are_an_error(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"items for channel 'policy_gradient' .* but no weight"):
         run(tmp_path, config(channels={"cross_entropy": {}}))

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from postgrad.core.actor import Answer, Ask
+from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.message import Message
+from postgrad.core.report import Item
+from postgrad.envs.function_calling import FunctionCalling
+from postgrad.evaluate.store import Evaluated
+from postgrad.evaluate.transcripts import transcripts
 from postgrad.run.config import load
 from postgrad.signals.records import read_records, write_records
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
@@ -78,6 +83,31 @@ def test_taken_rows_are_the_actions_without_an_error_site(tmp_path: Path) -> Non
     (row,) = read_records(Path(result["path"]))
     assert row.provenance.rule == "taken/1"
     assert row.action.tool_calls[0].arguments == {"city": "Rome"}
+
+
+def test_transcripts_of_an_evaluation_are_never_trained_on(tmp_path: Path) -> None:
+    """Held-out tasks, ingested like any log: three wrong answers, no row and no step to replay."""
+    environment = FunctionCalling()
+    tasks = environment.tasks("heldout", 3)
+    answers = [Evaluated("", Item(task.id, task.group, 0.0), Message.of("assistant", "no")) for task in tasks]
+    store = make_store(tmp_path, transcripts("m", environment, tasks, answers, Sampling()))
+    kinds = ["recovery", "hinted", "verified", "taken"]
+    result = build(tmp_path / "build", store=store, kinds=kinds)
+    assert result["records"]["total"] == 0
+    assert result["dropped"] == {kind: {"evaluation": 3} for kind in kinds}
+    with pytest.raises(DataError, match="no step to replay"):
+        replayed(tmp_path, store)
+
+
+def test_a_context_that_is_not_known_gives_no_row(tmp_path: Path) -> None:
+    traces = []
+    for trace in weather_traces():
+        steps = [replace(step, request=replace(step.request, fidelity="none")) for step in trace.steps]
+        traces.append(replace(trace, steps=tuple(steps)))
+    result = build(tmp_path / "out", store=make_store(tmp_path, traces), kinds=["hinted", "verified", "taken"])
+    assert result["dropped"]["hinted"] == {"context": 2}
+    assert result["dropped"]["verified"] == {"verifier_said_no": 2, "context": 1}
+    assert result["dropped"]["taken"] == {"error_site": 2, "context": 1}
 
 
 def test_no_secret_reaches_a_row(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import subprocess
@@ -176,6 +177,14 @@ def test_the_run_folder_says_what_was_run_and_what_came_out() -> None:
         "config": {**Fake().resolved(), "lr": 0.5},
     }
     assert json.loads(Path("here/result.json").read_text())["out"] == "here"
+
+
+def test_the_run_folder_names_what_was_read_by_content(tmp_path: Path) -> None:
+    """The file that a key names, not the run's own folder and not what is not there."""
+    (tmp_path / "rows.jsonl").write_text("{}")
+    call("--paths", "rows.jsonl", "--paths", "runs", "--paths", "nowhere", "--run", "runs/a")
+    digest = hashlib.sha256(b"{}").hexdigest()
+    assert json.loads(Path("runs/a/inputs.json").read_text()) == {"rows.jsonl": digest}
 
 
 def test_resume_takes_the_stored_configuration() -> None:

@@ -94,7 +94,8 @@ def test_what_is_not_installed_is_unmeasured(actor: Echo, tmp_path: Path) -> Non
     assert gap["benchmark"] == f"{HERE}:NotHere/all"
     assert "pip install" in gap["reason"]
     assert [one.benchmark for one in read_report(tmp_path).unmeasured] == [f"{HERE}:NotHere/all"]
-    assert f"{HERE}:Everyday/all" in result["scores"]
+    assert result["scores"][f"{HERE}:Everyday/all"]["n"] == 20
+    assert result["scores"][f"{HERE}:NotHere/all"] == {"accuracy": None, "stderr": None, "n": 0}
 
 
 def test_a_prompt_too_long_for_the_model_is_unmeasured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_weights_are_named_by_content(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_told_before_a_model_is_loaded(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown environments"):
+    with pytest.raises(ConfigError, match="unknown environment;"):
         measure(tmp_path, "nonsense/all")
     with pytest.raises(ConfigError, match="unknown split"):
         measure(tmp_path, "retention/nonsense")

@@ -137,3 +137,36 @@ def test_the_command_prints_one_json_object_and_exits_with_0_or_2(tmp_path: Path
     assert wrong.exit_code == 2
     assert "no such file or folder" in wrong.stderr
     assert os.path.isdir(store)
+
+
+def test_evidence_that_is_no_text_is_printed_as_valid_json(tmp_path: Path) -> None:
+    """A lone surrogate and a byte that is no UTF-8, in the text of a failed call."""
+    file = ClaudeFile()
+    file.user("go")
+    file.assistant("m1", call("t1", command="ls"))
+    file.result("t1", "Exit code 1\nboom \ud83d RAW", is_error=True)
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(file.data.replace(b"RAW", b"\xff"))
+    done = CliRunner().invoke(command, [str(path), "-o", str(tmp_path / "st"), "--run", str(tmp_path / "r"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout_bytes.decode())["sites"][0]["evidence"]["text"].endswith("boom \ud83d \udcff")
+
+
+def test_a_session_is_recognised_behind_many_rows_of_new_kinds(tmp_path: Path) -> None:
+    file = ClaudeFile()
+    for number in range(100):
+        file.row("progress", data={"number": number, "text": "x" * 20_000})
+    file.user("go")
+    file.assistant("m1", text("Gone."))
+    (source,) = ingest(tmp_path, file.write(tmp_path / "s.jsonl"))["sources"]
+    assert (source["format"], source["records"], source["steps"]) == ("claude_code", 102, 1)
+
+
+def test_a_store_inside_the_folder_is_not_ingested_into_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    session().write(folder / "s.jsonl")
+    config = IngestConfig(paths=[str(folder)], store=folder / "deep" / "store")
+    first, again = run(config, tmp_path / "run"), run(config, tmp_path / "run")
+    assert again == first
+    assert [Path(source["path"]).name for source in again["sources"]] == ["s.jsonl"]

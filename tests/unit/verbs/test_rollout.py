@@ -128,6 +128,11 @@ def test_gold_answers_act_as_a_teacher(tmp_path: Path) -> None:
     assert '"model":"gold"' in Path(result["traces"]).read_text().replace(" ", "")
 
 
+def test_rehearsal_is_checked_against_the_retention_guard(tmp_path: Path) -> None:
+    config = verb.RolloutConfig(model="gold", environment="plain", n=6, benchmarks=("retention/facts",))
+    assert verb.run(config, tmp_path)["overlap"] == {"retention/facts": {"name": 0, "sequence": 0, "near": 0}}
+
+
 def test_tasks_are_checked_against_benchmarks(tmp_path: Path) -> None:
     """The train split overlaps with itself, and not with BFCL."""
     clean = verb.run(verb.RolloutConfig(model="gold", n=6, benchmarks=("bfcl/simple_python",)), tmp_path / "a")

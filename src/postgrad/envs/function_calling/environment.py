@@ -13,13 +13,17 @@ from postgrad.envs.function_calling.grader import VERSION, grade
 from postgrad.envs.function_calling.results import respond
 
 PER_FUNCTION = 4
+IRRELEVANT = "heldout_irrelevant"
+"""The held-out tasks that no offered tool fits: a benchmark of its own, since silence alone scores on it."""
 
 
 @dataclass(frozen=True)
 class FunctionCalling:
     """Requests in English for one call of a JSON-schema tool, or none; see `generator` for how they are made.
 
-    Splits: ``train``, ``validation`` (for choosing settings) and ``heldout``; no function is in two of them.
+    Splits: ``train``, ``validation`` (for choosing settings), ``heldout`` and ``heldout_irrelevant``; no function is
+    in two of them. ``train`` mixes tasks that no offered tool fits among the others; ``validation`` and ``heldout``
+    hold only tasks that want a call, and ``heldout_irrelevant`` only those that want none.
     With `neighbours`, tasks that offer the same tools follow each other, so that a forest shares their prefix.
     """
 
@@ -27,7 +31,7 @@ class FunctionCalling:
     name: str = "function_calling"
     version: str = VERSION
     trainable: bool = True
-    splits: tuple[str, ...] = tuple(SPLITS)
+    splits: tuple[str, ...] = (*SPLITS, IRRELEVANT)
     training_splits: tuple[str, ...] = ("train",)
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
@@ -39,10 +43,13 @@ class FunctionCalling:
         Raises:
             ConfigError: no such split, or it has fewer tasks than `n`.
         """
-        if split not in SPLITS:
-            raise ConfigError("unknown split of function_calling", got=split, expected=f"one of {', '.join(SPLITS)}")
-        wanted = PER_FUNCTION * len(split_functions(split)) if n is None else n
-        tasks = list(itertools.islice(stream(split, seed), wanted))
+        if split not in self.splits:
+            known = f"one of {', '.join(self.splits)}"
+            raise ConfigError("unknown split of function_calling", got=split, expected=known)
+        base = "heldout" if split == IRRELEVANT else split
+        wanted = (1 if split == IRRELEVANT else PER_FUNCTION) * len(split_functions(base)) if n is None else n
+        fitting = (task for task in stream(base, seed) if split == "train" or bool(task.expected) == (split == base))
+        tasks = list(itertools.islice(fitting, wanted))
         if len(tasks) < wanted:
             raise ConfigError(f"split {split} has too few different tasks", got=wanted, expected=f"<= {len(tasks)}")
         return _neighbours(tasks) if self.neighbours else tasks

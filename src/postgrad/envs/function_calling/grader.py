@@ -24,7 +24,7 @@ from postgrad.core.message import Message, Tool, ToolCall
 from postgrad.core.task import Grade, Task
 from postgrad.envs.function_calling.matching import Problem, match_call
 
-VERSION = "1"
+VERSION = "2"
 
 
 def grade(task: Task, message: Message) -> Grade:

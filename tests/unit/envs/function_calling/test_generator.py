@@ -10,11 +10,12 @@ import pytest
 
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import ConfigError
+from postgrad.core.message import Message
 from postgrad.core.task import Task
 from postgrad.data import overlap
 from postgrad.envs.bfcl import Bfcl
 from postgrad.envs.function_calling import FunctionCalling, grade
-from postgrad.envs.function_calling.generator import SPLITS, ask_for, split_functions
+from postgrad.envs.function_calling.generator import SPLITS, ask_for, split_functions, stream
 from postgrad.envs.function_calling.phrase import parse_phrase
 from postgrad.envs.function_calling.results import respond
 from postgrad.envs.function_calling.values import parse_kind
@@ -90,12 +91,12 @@ def test_tasks_are_stable() -> None:
 def test_the_stream_is_pinned() -> None:
     """Any change of tables or stream changes every experiment, so it must come with a new `VERSION` of the tasks."""
     tasks = [msgspec.to_builtins(ENVIRONMENT.tasks(split, 400)) for split in SPLITS]
-    assert (ENVIRONMENT.version, content_id(tasks)) == ("1", "4ca1bb4b9229d308")
+    assert (ENVIRONMENT.version, content_id(tasks)) == ("2", "1f7be9c4c1db5326")
 
 
 def test_a_round_covers_all_functions() -> None:
     functions = len(split_functions("heldout"))
-    tasks = ENVIRONMENT.tasks("heldout", functions)
+    tasks = list(itertools.islice(stream("heldout", 0), functions))
     assert len({task.group for task in tasks}) == functions
 
 
@@ -130,7 +131,7 @@ def test_no_overlap_with_the_outside_judge() -> None:
 
 
 def test_an_unknown_split_is_told() -> None:
-    with pytest.raises(ConfigError, match="got 'test'; expected one of train, validation, heldout"):
+    with pytest.raises(ConfigError, match="got 'test'; expected one of train, validation, heldout, heldout_irrelevant"):
         ENVIRONMENT.tasks("test")
 
 
@@ -172,3 +173,12 @@ def test_number_arrays_hold_no_whole_numbers() -> None:
     kind = parse_kind("3-5 num 1..9/0.5", {})
     drawn = [value for seed in range(50) for value in kind.draw(random.Random(seed))]
     assert all(isinstance(value, float) and value % 1 == 0.5 for value in drawn)
+
+
+def test_silence_alone_scores_on_the_irrelevant_split_only() -> None:
+    """Evaluation keeps the two apart: a model that never calls is right on all of one and none of the other."""
+    silence = Message.of("assistant", "I cannot help with that.")
+    for split, score in (("heldout_irrelevant", 1.0), ("heldout", 0.0), ("validation", 0.0)):
+        assert {ENVIRONMENT.grade(task, silence).score for task in ENVIRONMENT.tasks(split, 24)} == {score}
+    mixed = {ENVIRONMENT.grade(task, silence).score for task in ENVIRONMENT.tasks("train", 60)}
+    assert mixed == {0.0, 1.0}
