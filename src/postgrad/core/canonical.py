@@ -41,6 +41,15 @@ def plain_json(value: object, *, encoding: str = "utf-8") -> str:
     return text
 
 
+def valid_text(text: str) -> str:
+    """`text` as UTF-8 can say it: a lone surrogate becomes U+FFFD, a pair of them the character that it stands for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def too_deep(value: object, *, limit: int = DEEPEST) -> bool:
     """Whether JSON data is nested deeper than `limit` levels; found level by level, without recursion."""
     level = [value]

@@ -107,7 +107,7 @@ def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecor
 
 
 NEEDS: dict[Channel, str] = {
-    "cross_entropy": "an action",
+    "cross_entropy": "an action and neither a hint nor a rejected action",
     "divergence": "a hint",
     "preference": "a rejected action",
 }

@@ -70,12 +70,15 @@ def _targets(model: PreTrainedModel, config: AdapterConfig) -> list[str]:
     if config.targets != "all-linear":
         return [config.targets] if isinstance(config.targets, str) else list(config.targets)
     head = model.get_output_embeddings()
-    linear = (nn.Linear, Conv1D)
-    names = {
-        name.rpartition(".")[2] for name, part in model.named_modules() if isinstance(part, linear) and part is not head
-    }
+    names = {name.rpartition(".")[2] for name, part in model.named_modules() if _is_linear(part) and part is not head}
     mamba = any(name.rpartition(".")[2] == "conv1d" for name, _ in model.named_modules())
     return sorted(names - MAMBA_FUSED if mamba else names)
+
+
+def _is_linear(part: nn.Module) -> bool:
+    """A linear layer. A model's own subclass that computes something else (Phi-MoE's router gives a tuple) is none."""
+    own = type(part).__module__.startswith("transformers.models.") and "forward" in vars(type(part))
+    return isinstance(part, (nn.Linear, Conv1D)) and not own
 
 
 def _last_layers(model: PreTrainedModel, count: int | None) -> list[int] | None:

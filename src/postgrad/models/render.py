@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from transformers import PreTrainedTokenizerBase
 
+from postgrad.core.canonical import valid_text
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text, Tool
 from postgrad.models.calls import action_text, parse_action
@@ -121,7 +122,7 @@ class Renderer:
         return start, stop
 
     def _encode(self, text: str) -> list[int]:
-        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)] if text else []
+        return [int(i) for i in self.tokenizer.encode(valid_text(text), add_special_tokens=False)] if text else []
 
     def _is_mark(self, turn_end: Sequence[int], model_stop_ids: Sequence[int]) -> bool:
         """Whether the end of a turn begins with a token that stands for nothing else; ordinary text never stops."""

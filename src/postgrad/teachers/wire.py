@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from postgrad.core.actor import Ask
-from postgrad.core.canonical import canonical_json
+from postgrad.core.canonical import canonical_json, valid_text
 from postgrad.core.message import Block, Media, Message, Opaque, Text, Tool, ToolCall
 
 NO_RESULT = "[no result was recorded]"
@@ -150,7 +150,7 @@ def _hinted(sent: list[dict[str, Any]], hint: str | None) -> list[dict[str, Any]
 def sendable(value: Any) -> Any:
     """`value` with every lone surrogate replaced: traces hold them, UTF-8 has no bytes for them."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return valid_text(value)
     if isinstance(value, dict):
         return {sendable(key): sendable(item) for key, item in value.items()}
     return [sendable(item) for item in value] if isinstance(value, list) else value

@@ -128,13 +128,14 @@ def _call(id: str, function: Mapping[str, Any]) -> ToolCall:
 def link_key(message: Message) -> str:
     """What makes two messages the same for linking calls to conversations.
 
-    Clients resend an answer without its reasoning, with other ids, with arguments written anew or null for "": none
-    of that makes it another answer.
+    Clients resend an answer without its reasoning, with other ids, with arguments written anew, trimmed or null for
+    "": none of that makes it another answer.
     """
     calls = [[c.name, c.arguments if c.arguments is not None else c.arguments_raw] for c in message.tool_calls]
     results = [result.text for result in message.tool_results]
     other = [msgspec.to_builtins(block) for block in message.blocks if isinstance(block, Media)]
-    return content_id([message.role, message.text, calls, results, other])
+    text = message.text.strip() if message.role == "assistant" else message.text
+    return content_id([message.role, text, calls, results, other])
 
 
 def write_message(message: Message) -> list[dict[str, Any]]:

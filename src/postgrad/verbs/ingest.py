@@ -77,6 +77,7 @@ def _files(paths: list[str]) -> Iterator[tuple[Path, bool]]:
         found = _expand(path)
         if not found:
             what = "the folder holds no file" if path.is_dir() else "no such file or folder"
+            what = "the folder is a trace store, read already" if Store(path).exists else what
             raise DataError(what, got=name, expected="a file, a folder or a glob")
         for file in found:
             if file.resolve() not in seen:
@@ -88,7 +89,7 @@ def _expand(path: Path) -> list[Path]:
     if path.is_dir():
         inside = (file for file in path.rglob("*") if file.is_file())
         shown = sorted(file for file in inside if not any(p.startswith(".") for p in file.relative_to(path).parts))
-        stores = {file.parent for file in shown if Store(file.parent).exists}
+        stores = {folder for folder in {file.parent for file in shown} if Store(folder).exists}
         return [file for file in shown if stores.isdisjoint(file.parents)]
     if path.exists():
         return [path]

@@ -35,6 +35,12 @@ TREE: dict[str, dict[str, Any]] = {
     "mistral": {**LLAMA_LIKE, "sliding_window": 6},
     "mixtral": {**LLAMA_LIKE, "num_experts_per_tok": 2, "num_local_experts": 4, "sliding_window": None},
     "phi": {**{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"}, "num_key_value_heads": 4},
+    "phimoe": {
+        **{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"},
+        "num_experts_per_tok": 2,
+        "num_local_experts": 4,
+        "sliding_window": 6,
+    },
     "phi3": {**{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"}, "sliding_window": 6},
     "gpt2": GPT_LIKE,
     "gpt_neox": {k: v for k, v in LLAMA_LIKE.items() if k not in ("head_dim", "num_key_value_heads")},

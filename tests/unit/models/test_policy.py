@@ -108,7 +108,7 @@ def test_full_fine_tuning_needs_a_frozen_reference() -> None:
         assert torch.equal(logits(policy), before)
 
 
-@pytest.mark.parametrize("name", ["qwen3", "gpt2", "mamba"])
+@pytest.mark.parametrize("name", ["qwen3", "gpt2", "phimoe", "mamba"])
 def test_other_families_take_adapters_and_come_back(name: str, tmp_path: Path) -> None:
     base = make_policy(name, family(name), byte_tokenizer())
     base.save(tmp_path / "base")

@@ -145,6 +145,14 @@ def test_a_hint_is_appended_to_the_last_message() -> None:
     assert after_result.endswith("Look again.<|im_end|>\n<|im_start|>assistant\n")
 
 
+def test_a_lone_surrogate_is_rendered_as_the_replacement_character() -> None:
+    """Traces hold them (cut emoji); no tokenizer takes them. A pair stands for its character."""
+    renderer = Renderer(byte_tokenizer())
+    for odd, plain in (("hi \ud83d!", "hi \ufffd!"), ("hi \ud83d\ude00!", "hi \U0001f600!")):
+        assert renderer.prompt([Message.of("user", odd)]) == renderer.prompt([Message.of("user", plain)])
+        assert renderer.action(Message.of("assistant", odd)) == renderer.action(Message.of("assistant", plain))
+
+
 def test_reasoning_is_left_out() -> None:
     render = renderer(CHATML)
     assert render.action(Message("assistant", (Reasoning("hm"), Text("A")))) == render.action(

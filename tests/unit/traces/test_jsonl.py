@@ -41,10 +41,10 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path, character: str) -> None:
     assert result.uses == {"x": 2}
 
 
-def test_raw_control_characters_are_a_broken_line_and_not_a_line_end(tmp_path: Path) -> None:
+def test_raw_control_characters_end_no_line(tmp_path: Path) -> None:
     rows, result = read(written(tmp_path, b'{"a": "x\x0cy"}\n{"b": 2}\n'))
-    assert rows == [(2, {"b": 2})]
-    assert [record.status for record in result.records] == ["bad_json", "ok"]
+    assert rows == [(1, {"a": "x\x0cy"}), (2, {"b": 2})]
+    assert result.diagnostics == ()
 
 
 def test_truncated_last_line_keeps_the_rest_and_is_told_with_line_and_offset(tmp_path: Path) -> None:

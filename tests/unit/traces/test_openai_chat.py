@@ -350,3 +350,10 @@ def test_arguments_nested_too_deeply_are_a_parse_error(tmp_path: Path) -> None:
     (call,) = step.action.tool_calls
     assert (call.arguments, call.arguments_raw) == (None, raw)
     assert call.parse_error == "arguments are nested too deeply"
+
+
+def test_an_answer_resent_without_its_outer_white_space_is_the_same(tmp_path: Path) -> None:
+    answer = says("Let me look.\n", ("c1", "weather", "{}"))
+    later = [USER, {**answer, "content": "Let me look."}, tool("c1", "Rain")]
+    trace = only(read(tmp_path, row([USER], completion(answer)), row(later, completion(says("Rain.")))))
+    assert [result.text for result in trace.steps[0].results] == ["Rain"]

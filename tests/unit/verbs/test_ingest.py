@@ -169,4 +169,6 @@ def test_a_store_inside_the_folder_is_not_ingested_into_itself(tmp_path: Path) -
     config = IngestConfig(paths=[str(folder)], store=folder / "deep" / "store")
     first, again = run(config, tmp_path / "run"), run(config, tmp_path / "run")
     assert again == first
+    with pytest.raises(DataError, match="is a trace store"):
+        ingest(tmp_path, folder / "deep" / "store")
     assert [Path(source["path"]).name for source in again["sources"]] == ["s.jsonl"]

@@ -64,6 +64,7 @@ def test_result_and_traces(pupil: Pupil, tmp_path: Path) -> None:
         "n": 10,
         "accuracy": 0.7,
         "errors": {"no_call": 2, "no_answer": 1},
+        "overlap": {},
         "traces": str(path),
     }
     assert json.loads(json.dumps(result)) == result
