@@ -6,6 +6,7 @@ Nothing but click is imported until a verb is chosen, so `postgrad --help` answe
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 
 import click
@@ -62,6 +63,8 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Entry point of the console script; exit codes are drawn in `postgrad.verbs.boundary`."""
+    # Notes of libraries to their own callers; a user can do nothing about them.
+    warnings.filterwarnings("ignore", category=FutureWarning)
     with Boundary(as_json="--json" in sys.argv[1:]):
         code = cli.main(prog_name="postgrad", standalone_mode=False)
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -81,8 +81,8 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def can_be_learnt(self) -> bool:
-        """Whether the context is known at all, and the step part of the conversation (a compaction is not)."""
-        return self.request.fidelity != "none" and self.kind != "compaction"
+        """Whether there is a context, it is known, and the step is part of the conversation (a compaction is not)."""
+        return bool(self.request.messages) and self.request.fidelity != "none" and self.kind != "compaction"
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -20,6 +20,7 @@ import numpy as np
 
 from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, PolicyGradientItem, PreferenceItem, Span, Unit
 from postgrad.core.canonical import content_id
+from postgrad.core.errors import DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Record
 
@@ -50,7 +51,11 @@ class Layout:
         build = {"cross_entropy": self._imitate, "divergence": self._distil, "preference": self._prefer}[channel]
         groups: dict[str, list[Unit]] = {}
         for record in records:
-            unit = build(record)
+            try:
+                unit = build(record)
+            except DataError:  # a row of foreign making; one of them must not end the run
+                self.dropped["the chat template refuses its messages"] += 1
+                continue
             if unit is not None:
                 groups.setdefault(_prefix(record), []).append(unit)
         if self.dropped:

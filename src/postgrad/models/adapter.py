@@ -129,7 +129,8 @@ def merge(model: PeftModel) -> PreTrainedModel:
         live = model.eval()(input_ids=probe_1L, use_cache=False).logits.float()
         difference = float((merged(input_ids=probe_1L, use_cache=False).logits - live).abs().max())
     model.train(training)
-    allowed = (1e-4 if network.dtype == torch.float32 else 5e-2) * float(live.abs().max())
+    # fp32 rounding through 30 layers reaches 2e-4 of the logits; a layer merged wrongly is off by a tenth and more.
+    allowed = (1e-3 if network.dtype == torch.float32 else 5e-2) * float(live.abs().max())
     if difference > allowed:
         raise TrainingFault(
             f"merged, the model differs from the adapted one: logits by {difference:.1e} > {allowed:.1e}"

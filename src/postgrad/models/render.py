@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.canonical import valid_text
-from postgrad.core.errors import ConfigError
+from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.message import Message, Text, Tool
 from postgrad.models.calls import action_text, parse_action
 from postgrad.models.conversation import Part, Template
@@ -97,8 +97,10 @@ class Renderer:
         """Tokens of the whole conversation with each message's place in it.
 
         Raises:
-            DataError: the template refuses this order of roles.
+            DataError: there is no message, or the template refuses this order of roles.
         """
+        if not messages:
+            raise DataError("nothing to render", got="no message", expected="at least one")
         tokens = list(self._bos)
         starts: dict[int, int] = {}
         stops: dict[int, int] = {}

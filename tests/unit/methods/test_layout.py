@@ -83,3 +83,9 @@ def test_rows_with_one_tool_list_are_one_group(renderer: Renderer) -> None:
 def test_rows_without_tools_are_grouped_by_their_first_message(renderer: Renderer) -> None:
     rows = [Record((ASK,), RIGHT), Record((Message.of("user", "hi"),), WRONG), Record((ASK,), WRONG)]
     assert [len(group) for group in Layout(renderer, 4096).groups(rows, "cross_entropy")] == [2, 1]
+
+
+def test_a_row_that_cannot_be_rendered_is_dropped_and_counted(renderer: Renderer) -> None:
+    layout = Layout(renderer, 4096)
+    assert len(layout.groups([Record((), RIGHT), Record((ASK,), RIGHT)], "cross_entropy")) == 1
+    assert layout.dropped == {"the chat template refuses its messages": 1}
