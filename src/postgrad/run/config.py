@@ -167,8 +167,9 @@ def _item(items: list[Any], name: str, key: str) -> Any:
 
 def _position(items: list[Any], name: str, key: str) -> int:
     names = [str(item["name"]) if isinstance(item, dict) and "name" in item else None for item in items]
-    if name in names:
-        return names.index(name)
+    dashed = [one and one.replace("-", "_") for one in names]  # options write both as "_"
+    if name.replace("-", "_") in dashed:
+        return dashed.index(name.replace("-", "_"))
     if name.isdecimal() and int(name) < len(items):
         return int(name)
     known = ", ".join(name for name in names if name) or f"a number below {len(items)}"

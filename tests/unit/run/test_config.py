@@ -212,3 +212,9 @@ def test_help_lines_show_every_field_once_with_type_and_default() -> None:
     assert lines["model"].description == "Which model."
     assert lines["channels.NAME.alpha"].type == "number"
     assert lines["with"].type == "mapping of any"
+
+
+def test_an_item_is_found_by_its_name_with_dashes_or_underscores(tmp_path: Path) -> None:
+    path = recipe(tmp_path, "teachers: [{name: a-b, kind: local}]")
+    for name in ("a-b", "a_b"):
+        assert load(Recipe, path, {f"teachers.{name}.kind": "gold"}).teachers[0].kind == "gold"
