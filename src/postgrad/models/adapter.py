@@ -129,7 +129,8 @@ def merge(model: PeftModel) -> PreTrainedModel:
         live = model.eval()(input_ids=probe_1L, use_cache=False).logits.float()
         difference = float((merged(input_ids=probe_1L, use_cache=False).logits - live).abs().max())
     model.train(training)
-    # fp32 rounding through 30 layers reaches 2e-4 of the logits; a layer merged wrongly is off by a tenth and more.
+    # Measured on SmolLM2-135M (30 layers, fp32): 1.5e-4 of the largest logit by rounding alone. A wrong merge of an
+    # adapter that moves the logits by less than the allowance would pass.
     allowed = (1e-3 if network.dtype == torch.float32 else 5e-2) * float(live.abs().max())
     if difference > allowed:
         raise TrainingFault(
