@@ -63,8 +63,8 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Entry point of the console script; exit codes are drawn in `postgrad.verbs.boundary`."""
-    # Notes of libraries to their own callers; a user can do nothing about them.
-    warnings.filterwarnings("ignore", category=FutureWarning)
+    # transformers tells itself of this one at every training; a user can do nothing about it.
+    warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
     with Boundary(as_json="--json" in sys.argv[1:]):
         code = cli.main(prog_name="postgrad", standalone_mode=False)
     raise SystemExit(code if isinstance(code, int) else 0)
