@@ -117,8 +117,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool as offered to the model; `parameters` is a JSON schema of type object."""
+    """A tool as offered to the model; `parameters` is a JSON schema of type object, `inferred` if made from calls."""
 
     name: str
     description: str = ""
     parameters: dict[str, Any] = {}
+    inferred: bool = False

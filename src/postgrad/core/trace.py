@@ -63,7 +63,11 @@ class Feedback(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One LLM decision: request, candidates, results of its calls, feedback."""
+    """One LLM decision: request, candidates, results of its calls, feedback.
+
+    `parent` is the index of the step that this one goes on from, where that is not the step before it; a step with
+    `abandoned` lies on a branch that the user left by going back. `agent` names the agent where a trace has several.
+    """
 
     index: int
     request: Request
@@ -73,6 +77,9 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: StepKind = "main"
     records: tuple[int, ...] = ()
     time: str | None = None
+    parent: int | None = None
+    abandoned: bool = False
+    agent: str | None = None
 
     @property
     def action(self) -> Message:

@@ -21,7 +21,7 @@ from typing import Any
 from postgrad.core.canonical import canonical_json
 from postgrad.core.message import ToolResult
 from postgrad.core.trace import Candidate, Feedback, Step, Trace
-from postgrad.traces.chat_messages import write_message
+from postgrad.traces.formats.openai_chat.messages import write_message
 
 _DATA = frozenset({"messages", "tools", "functions"})
 _DROPPED = frozenset({"headers", "extra_headers", "default_headers", "api_key", "authorization", "cookie"})

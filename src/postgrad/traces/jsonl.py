@@ -2,36 +2,31 @@ r"""JSON lines, byte-exact: every line is a record with its offset, length, hash
 
 Lines end at b"\n" and nowhere else: U+2028, U+0085 and the like are legal inside JSON strings. A broken line never
 ends the reading. Invalid UTF-8 becomes lone surrogates (`surrogateescape`), NaN, big integers and duplicate keys
-pass as `json` reads them; the raw bytes stay in the store. Files may be gzip or zstd; offsets, sizes and hashes
-count uncompressed bytes. One line must fit in memory. Not covered: zip archives.
+pass as `json` reads them; the raw bytes stay in the store. Offsets, sizes and hashes count uncompressed bytes. One
+line must fit in memory.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-import zstandard
+from typing import Any, cast
 
 from postgrad.core.canonical import DEEPEST, too_deep
 from postgrad.core.errors import DataError
-from postgrad.core.trace import Source, Trace
-from postgrad.traces.records import Diagnostic, RawRecord, ReadResult, RecordStatus
+from postgrad.traces.ledger import Entry, Ledger
+from postgrad.traces.raw import STREAM_FAULTS, open_raw
+from postgrad.traces.records import RecordStatus
 
 _BOM = b"\xef\xbb\xbf"
 _OBJECT = re.compile(r'\{\s*"')  # a record starts so; inside a string of JSON its quote would be escaped
 _RESTARTS = 64  # places tried on a broken line; a record that starts later than that stays unread
 _LONGEST = 64 << 20  # bytes of a line that `head` reads
-_STREAM_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
 
 
 @dataclass(frozen=True)
@@ -40,38 +35,6 @@ class Row:
 
     number: int
     value: dict[str, Any]
-
-
-@dataclass
-class _Entry:
-    """A record while its use is still being found out."""
-
-    offset: int
-    length: int
-    sha256: str
-    status: RecordStatus
-    row_kind: str = ""
-    used_as: str = ""
-
-
-def open_raw(path: Path) -> BinaryIO:
-    """The uncompressed bytes of a file, by its first bytes and not by its name.
-
-    Raises:
-        DataError: it cannot be opened.
-    """
-    try:
-        stream = path.open("rb")
-        magic = stream.read(4)
-        stream.seek(0)
-    except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", got=str(path)) from None
-    if magic[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
-    if magic == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-        return cast(BinaryIO, io.BufferedReader(cast(Any, reader)))
-    return stream
 
 
 def head(path: Path, *, rows: int, limit: int) -> list[dict[str, Any]]:
@@ -83,7 +46,7 @@ def head(path: Path, *, rows: int, limit: int) -> list[dict[str, Any]]:
             while len(found) < rows and read < limit and (line := stream.readline(_LONGEST)):
                 read += len(line)
                 found += decode(line)[0]
-        except _STREAM_FAULTS:
+        except STREAM_FAULTS:
             pass
     return found
 
@@ -137,13 +100,9 @@ def _scan(text: str, start: int) -> tuple[list[Any], int]:
 
 
 @dataclass
-class JsonLines:
-    """One pass over a file; `use` records what became of a line, `result` closes the books."""
+class JsonLines(Ledger):
+    """One pass over a file of JSON lines; the number of a record is the 1-based number of its line."""
 
-    path: Path
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    size: int = 0
-    _entries: list[_Entry] = field(default_factory=list)
     _digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -157,10 +116,9 @@ class JsonLines:
             objects, status = decode(line)
             if status == "bad_json" and not line.endswith(b"\n"):
                 status = "truncated"
-            offset = self.size
+            self.enter(Entry(number, self.size, len(line), hashlib.sha256(line).hexdigest(), status))
             self.size += len(line)
             self._digest.update(line)
-            self._entries.append(_Entry(offset, len(line), hashlib.sha256(line).hexdigest(), status))
             if status not in ("ok", "blank"):
                 self._tell(number, status, len(objects))
             for value in objects:
@@ -170,9 +128,9 @@ class JsonLines:
         with open_raw(self.path) as stream:
             try:
                 yield from stream
-            except _STREAM_FAULTS as error:
-                done = f"read the {len(self._entries)} lines before it"
-                self.note(f"the compressed data is broken: {error}", done=done, line=len(self._entries))
+            except STREAM_FAULTS as error:
+                done = f"read the {len(self.entries)} lines before it"
+                self.note(f"the compressed data is broken: {error}", done=done, line=len(self.entries))
             except OSError as error:
                 raise DataError(f"cannot read the file: {error.strerror}", got=str(self.path)) from None
 
@@ -184,27 +142,3 @@ class JsonLines:
         }[status]
         done = f"recovered {objects} object(s)" if objects else "kept raw, not used"
         self.note(what, done=done, line=number)
-
-    def note(self, what: str, *, done: str, line: int | None = None) -> None:
-        """Add a diagnostic about a line, or about the file."""
-        known = line is not None and 0 < line <= len(self._entries)
-        offset = self._entries[cast(int, line) - 1].offset if known else None
-        self.diagnostics.append(Diagnostic(str(self.path), what, done, line, offset))
-
-    def use(self, number: int, used_as: str, row_kind: str) -> None:
-        """Say what line `number` was used as. On a glued line the first word stays."""
-        entry = self._entries[number - 1]
-        if not entry.used_as:
-            entry.used_as, entry.row_kind = used_as, row_kind
-
-    def result(self, source: Source, traces: list[Trace]) -> ReadResult:
-        """The finished reading. Lines that gave no object are accounted for as "unreadable" here."""
-        for number, entry in enumerate(self._entries, 1):
-            if not entry.used_as and entry.status != "ok":
-                self.use(number, "blank" if entry.status == "blank" else "unreadable", entry.status)
-        records = tuple(
-            RawRecord(number, e.offset, e.length, e.sha256, e.status, e.row_kind, e.used_as)
-            for number, e in enumerate(self._entries, 1)
-        )
-        assert all(record.used_as for record in records), "a reader left a record unaccounted for"
-        return ReadResult(source, self.size, records, tuple(traces), tuple(self.diagnostics))

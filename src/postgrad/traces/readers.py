@@ -1,19 +1,18 @@
 """`read(path, format=None)`: a file of traces, read by the reader that knows its format.
 
-Without a format every reader in the table is asked, in order, whether it recognises the file's first rows. They are
+Without a format every reader in the table is asked, in order, whether it recognises the file's head. They are
 strict: a file that merely looks similar is refused, because wrong traces are worse than none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from postgrad.core.errors import DataError
 from postgrad.run.plugins import resolve
 from postgrad.traces import READERS
-from postgrad.traces.jsonl import head
+from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
 
 # Rows and bytes to recognise a file by. New versions of an application can open a session with many rows of new kinds.
@@ -28,8 +27,8 @@ class Reader(Protocol):
         """Short name."""
         ...
 
-    def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
-        """Whether a file that starts with these JSON objects is of this format."""
+    def recognises(self, head: Head) -> bool:
+        """Whether a source that begins like this is of this format."""
         ...
 
     def read(self, path: Path) -> ReadResult:
@@ -57,9 +56,9 @@ def detect(path: Path) -> str | None:
         DataError: the file cannot be opened.
     """
     for rows, limit in _HEADS:
-        found = head(path, rows=rows, limit=limit)
-        name = next((name for name in READERS if found and reader(name).recognises(found)), None)
-        if name is not None or len(found) < rows // 2:
+        head = Head(path, rows=rows, limit=limit)
+        name = next((name for name in READERS if reader(name).recognises(head)), None)
+        if name is not None or len(head.rows) < rows // 2:
             return name
     return None
 

@@ -32,7 +32,7 @@ from postgrad.core.canonical import canonical_json, content_id
 from postgrad.core.errors import DataError
 from postgrad.core.files import replacing, write_json
 from postgrad.core.trace import Trace
-from postgrad.traces.jsonl import open_raw
+from postgrad.traces.raw import open_raw
 from postgrad.traces.records import RawRecord, ReadResult, counts
 
 _MARK = "store.json"

@@ -10,7 +10,7 @@ import pytest
 
 from postgrad.core.trace import Feedback
 from postgrad.signals.sites import LEARNABLE, Site, find_sites
-from postgrad.traces.claude_code import ClaudeCode
+from postgrad.traces.formats.claude_code.reader import ClaudeCode
 from unit.signals.traces_by_hand import ALARM, WEATHER, TraceBuilder, act, bash, call
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -10,7 +10,7 @@ import pytest
 
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
-from postgrad.traces.claude_code import ClaudeCode
+from postgrad.traces.formats.claude_code.reader import ClaudeCode
 from postgrad.traces.records import totals
 
 ROOT = Path(__file__).parents[3]

@@ -16,11 +16,11 @@ import pytest
 from postgrad.core.errors import DataError
 from postgrad.core.message import Message, ToolCall
 from postgrad.core.trace import Trace
-from postgrad.traces.claude_code import ClaudeCode
+from postgrad.traces.formats.claude_code.reader import ClaudeCode
 from postgrad.traces.readers import read
 from postgrad.traces.records import ReadResult
 from postgrad.traces.store import Store
-from unit.traces.claude_file import ClaudeFile, call, text
+from unit.traces.formats.claude_file import ClaudeFile, call, text
 
 
 def session(*answers: str, name: str = "a") -> ClaudeFile:

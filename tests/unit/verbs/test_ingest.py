@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from postgrad.core.errors import ConfigError, DataError, UserError
 from postgrad.traces.store import Store
 from postgrad.verbs.ingest import IngestConfig, command, run, show
-from unit.traces.claude_file import ClaudeFile, call, text
+from unit.traces.formats.claude_file import ClaudeFile, call, text
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 

@@ -10,8 +10,9 @@ import pytest
 
 from postgrad.core.message import Message, Reasoning, Text
 from postgrad.core.trace import Trace
-from postgrad.traces.chat_stream import fold
-from postgrad.traces.openai_chat import OpenAIChat
+from postgrad.traces.formats.openai_chat.reader import OpenAIChat
+from postgrad.traces.formats.openai_chat.stream import fold
+from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
 
 USER = {"role": "user", "content": "What is the weather in Oslo?"}
@@ -64,7 +65,7 @@ FORMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_of_a_row_say_the_same(tmp_path: Path, form: dict[str, Any]) -> None:
-    assert OpenAIChat().recognises([form])
+    assert OpenAIChat().recognises(Head.of([form]))
     (step,) = only(read(tmp_path, form)).steps
     (call,) = step.action.tool_calls
     assert (call.id, call.name, call.arguments_raw, call.arguments) == (
@@ -281,16 +282,16 @@ def test_bare_answers(tmp_path: Path, response: Any) -> None:
 
 def test_does_not_recognise_other_logs() -> None:
     reader = OpenAIChat()
-    assert not reader.recognises([])
-    assert not reader.recognises([{"messages": [USER]}])
-    assert not reader.recognises([{"request": {"url": "x"}, "response": {}}])
-    assert not reader.recognises([{"messages": ["x"], "response": "y"}])
+    assert not reader.recognises(Head.of([]))
+    assert not reader.recognises(Head.of([{"messages": [USER]}]))
+    assert not reader.recognises(Head.of([{"request": {"url": "x"}, "response": {}}]))
+    assert not reader.recognises(Head.of([{"messages": ["x"], "response": "y"}]))
 
 
 def test_a_log_that_begins_with_an_odd_request_is_recognised() -> None:
     odd = row([], completion(says("x")))
-    assert OpenAIChat().recognises([odd, row([USER], completion(says("y")))])
-    assert not OpenAIChat().recognises([odd])
+    assert OpenAIChat().recognises(Head.of([odd, row([USER], completion(says("y")))]))
+    assert not OpenAIChat().recognises(Head.of([odd]))
 
 
 ODD_CHUNKS: list[Any] = [
@@ -319,7 +320,7 @@ def test_an_event_stream_may_open_with_a_comment_or_another_field(tmp_path: Path
 def test_bodies_kept_as_json_text_are_opened(tmp_path: Path) -> None:
     plain = row([USER], completion(says("Rain.")))
     texts = {"request": json.dumps(plain["request"]), "response": json.dumps(plain["response"])}
-    assert OpenAIChat().recognises([texts])
+    assert OpenAIChat().recognises(Head.of([texts]))
     (step,) = only(read(tmp_path, texts)).steps
     assert (step.action.text, step.candidates[0].model) == ("Rain.", "m")
     (answer,) = only(read(tmp_path, row([USER], '{"a": 1}'))).steps

@@ -1,6 +1,6 @@
 """Chat-completions logs (JSON lines of request and response), calls linked to conversations.
 
-A row is one call (`chat_exchange` says in which forms). A call whose messages begin with an earlier call's messages
+A row is one call (`exchange` says in which forms). A call whose messages begin with an earlier call's messages
 and answer goes on with that conversation, also when it branches off earlier than its end; a call with the very
 messages of an earlier one is a regeneration: its answers become candidates of that step. Of several candidates the
 one that a later call goes on from was taken, else the newest call's first choice. Contexts are exact.
@@ -17,15 +17,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import msgspec
 
 from postgrad.core.canonical import content_id
 from postgrad.core.message import Message, ToolResult
 from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, Source, Step, StepKind, Trace
-from postgrad.traces.chat_exchange import Exchange, read_exchange, request_of
-from postgrad.traces.chat_messages import link_key
+from postgrad.traces.formats.openai_chat.exchange import Exchange, read_exchange, request_of
+from postgrad.traces.formats.openai_chat.messages import link_key
+from postgrad.traces.head import Head
 from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.pool import MessagePool
 from postgrad.traces.records import ReadResult
@@ -39,9 +40,9 @@ class OpenAIChat:
 
     format: str = "openai_chat"
 
-    def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
+    def recognises(self, head: Head) -> bool:
         """A row with a response and with messages that have roles."""
-        requests = [request for value in head if (request := request_of(value)) is not None]
+        requests = [request for value in head.rows if (request := request_of(value)) is not None]
         first = [message for request in requests for message in request["messages"][:1]]
         return any(isinstance(message, dict) and isinstance(message.get("role"), str) for message in first)
 

@@ -11,9 +11,10 @@ import pytest
 
 from postgrad.core.message import Media, Opaque, Reasoning, Text, ToolResult
 from postgrad.core.trace import Trace
-from postgrad.traces.claude_code import ClaudeCode
+from postgrad.traces.formats.claude_code.reader import ClaudeCode
+from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
-from unit.traces.claude_file import ClaudeFile, call, text
+from unit.traces.formats.claude_file import ClaudeFile, call, text
 
 
 def read(tmp_path: Path, file: ClaudeFile) -> ReadResult:
@@ -318,9 +319,9 @@ def test_thousands_of_steps_need_no_recursion(tmp_path: Path) -> None:
 def test_recognises_its_own_and_not_its_look_alikes() -> None:
     own = json.loads(json.dumps({"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "s"}))
     reader = ClaudeCode()
-    assert reader.recognises([{**own, "message": {"role": "user", "content": "x"}}])
-    assert reader.recognises([{"type": "summary", "summary": "x", "leafUuid": "u"}])
-    assert not reader.recognises([{**own, "message": {"role": "user", "parts": [{"text": "x"}]}}])
+    assert reader.recognises(Head.of([{**own, "message": {"role": "user", "content": "x"}}]))
+    assert reader.recognises(Head.of([{"type": "summary", "summary": "x", "leafUuid": "u"}]))
+    assert not reader.recognises(Head.of([{**own, "message": {"role": "user", "parts": [{"text": "x"}]}}]))
     iflow = {**own, "type": "assistant", "message": {"id": "response-1-tool-2", "content": []}}
-    assert not reader.recognises([iflow])
-    assert not reader.recognises([{"type": "user", "message": {"content": "x"}}])
+    assert not reader.recognises(Head.of([iflow]))
+    assert not reader.recognises(Head.of([{"type": "user", "message": {"content": "x"}}]))

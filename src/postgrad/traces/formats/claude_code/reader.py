@@ -2,7 +2,7 @@
 
 A file is a tree of rows and can hold several histories: the session, and subagents (side chains). Rows copied by a
 resumed session have their old `uuid` and count once. One history is one trace; a step is one answer of the model
-(`claude_steps`). Context is reconstructed: the files hold neither system prompt nor tool schemas, and attachments
+(`steps`). Context is reconstructed: the files hold neither system prompt nor tool schemas, and attachments
 only as data.
 
 "The same session" means: the same first row (`uuid`), and the same agent. A resumed file that copies the rows of an
@@ -23,8 +23,9 @@ from typing import Any
 
 from postgrad.core.canonical import content_id
 from postgrad.core.trace import Event, Source, StepKind, Trace
-from postgrad.traces.claude_rows import Row, parse_row
-from postgrad.traces.claude_steps import History
+from postgrad.traces.formats.claude_code.rows import Row, parse_row
+from postgrad.traces.formats.claude_code.steps import History
+from postgrad.traces.head import Head
 from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
 
@@ -35,15 +36,15 @@ class ClaudeCode:
 
     format: str = "claude_code"
 
-    def recognises(self, head: Sequence[dict[str, Any]]) -> bool:
+    def recognises(self, head: Head) -> bool:
         """A user or assistant row with Claude Code's own identifiers; a file of titles only is one as well.
 
         Two other agents write look-alikes with another meaning: Qwen Code (`parts` for `content`) and iFlow (an answer
         per call, under ids of its own).
         """
-        if all(row.get("type") == "summary" and "leafUuid" in row for row in head):
+        if head.rows and all(row.get("type") == "summary" and "leafUuid" in row for row in head.rows):
             return True
-        rows = [row for row in head if row.get("type") in ("user", "assistant")]
+        rows = [row for row in head.rows if row.get("type") in ("user", "assistant")]
         rows = [row for row in rows if {"uuid", "sessionId", "parentUuid"} <= row.keys()]
         ours = [row for row in rows if isinstance(row.get("message"), dict) and "content" in row["message"]]
         return bool(ours) and not any(str(row["message"].get("id")).startswith("response-") for row in ours)

@@ -16,8 +16,8 @@ from typing import Any
 from postgrad.core.canonical import too_deep
 from postgrad.core.message import Message, Tool, ToolResult
 from postgrad.core.trace import Candidate, Feedback
-from postgrad.traces.chat_messages import read_messages, read_tools
-from postgrad.traces.chat_stream import chunks_of, fold, is_stream
+from postgrad.traces.formats.openai_chat.messages import read_messages, read_tools
+from postgrad.traces.formats.openai_chat.stream import chunks_of, fold, is_stream
 
 # What a row of a log holds beside sampling parameters, in the form that has no request of its own.
 _NOT_PARAMS = frozenset(

@@ -16,7 +16,7 @@ from typing import Any
 
 from postgrad.core.message import Block, Message, ToolCall, ToolResult
 from postgrad.core.trace import Candidate, Fidelity, Request, Step, StepKind
-from postgrad.traces.claude_rows import Row
+from postgrad.traces.formats.claude_code.rows import Row
 from postgrad.traces.pool import CallIds, MessagePool
 
 _ALWAYS_MISSING = ("system prompt", "tool schemas")

@@ -1,0 +1,1 @@
+"""One reader per trace format. A format that needs several files is a package of its own."""

@@ -1,0 +1,1 @@
+"""Claude Code sessions: rows, the steps made of them, and the reader."""

@@ -1,0 +1,1 @@
+"""OpenAI chat-completions requests and responses: one exchange, its messages, its stream, and the reader."""
