@@ -1,4 +1,4 @@
-"""Real Claude Code files, where the folder with them is present: hand-checked counts, complete contexts."""
+"""Real files of every format, where the folder with them is present: hand-checked counts, complete contexts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from postgrad.core.errors import DataError
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.claude_code.reader import ClaudeCode
@@ -17,19 +18,44 @@ ROOT = Path(__file__).parents[3]
 SHARED = Path(os.environ.get("POSTGRAD_SHARED", ROOT.parent / "shared")) / "traces"
 TRUTH = SHARED / "GROUND_TRUTH.tsv"
 ROWS = list(csv.DictReader(TRUTH.open(), delimiter="\t")) if TRUTH.is_file() else []
+FORMATS = {
+    "claude_code": "claude_code",
+    "codex_cli": "codex_cli",
+    "gemini_cli": "gemini_cli",
+    "opencode": "opencode",
+    "openhands": "openhands",
+    "openhands_v1": "openhands_v1",
+    "swe_agent": "swe_agent",
+    "mini_swe_agent": "mini_swe_agent",
+    "cline": "cline",
+    "inspect": "inspect",
+    "atif": "atif",
+    "sharegpt": "sharegpt",
+    "tau_bench": "tau_bench",
+    "anthropic_managed_agents": "anthropic_managed_agents",
+    "langfuse": "langfuse",
+    "openinference": "openinference",
+    "otel_genai": "otel_genai",
+}
+"""Folder of samples -> the format that all of its files are recognised as."""
+READ = [row for row in ROWS if row["file"].partition("/")[0] in FORMATS and not row["notes"].startswith("invalid JSON")]
+BROKEN = [row["file"] for row in ROWS if row["notes"].startswith("invalid JSON")]
 CLAUDE = [row for row in ROWS if row["file"].startswith("claude_code/")]
-OTHER = [row["file"] for row in ROWS if not row["file"].startswith("claude_code/")]
 
 
-@pytest.mark.parametrize("row", CLAUDE, ids=lambda row: row["file"])
+@pytest.mark.parametrize("row", READ, ids=lambda row: row["file"])
 def test_counts_equal_the_hand_checked_ones(row: dict[str, str]) -> None:
-    path = SHARED / row["file"]
+    """Columns that are empty were not counted by hand."""
+    name, _, place = row["file"].partition("#")  # file.jsonl#2: the third run of the file
+    path = SHARED / name
     result = readers.read(path)
-    assert result.source.format == "claude_code"
+    assert result.source.format == FORMATS[row["file"].partition("/")[0]]
     names = {"llm_steps": "steps"}
-    wanted = {names.get(n, n): int(row[n]) for n in row if n not in ("file", "notes")}
-    assert totals(result.traces) == wanted
-    assert sum(result.uses.values()) == sum(1 for line in path.read_bytes().split(b"\n") if line.strip())
+    wanted = {names.get(n, n): int(row[n]) for n in row if n not in ("file", "notes") and row[n]}
+    counted = totals([result.traces[int(place)]] if place else result.traces)
+    assert {name: counted[name] for name in wanted} == wanted
+    if path.suffix == ".jsonl":
+        assert sum(result.uses.values()) == sum(1 for line in path.read_bytes().split(b"\n") if line.strip())
 
 
 @pytest.mark.parametrize("row", CLAUDE, ids=lambda row: row["file"])
@@ -50,7 +76,7 @@ def missing(trace: Trace) -> list[str]:
     return lost
 
 
-@pytest.mark.parametrize("file", OTHER)
-def test_other_formats_are_not_taken_for_ours(file: str) -> None:
-    path = SHARED / file.partition("#")[0]
-    assert path.is_dir() or readers.detect(path) is None
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_file_that_is_no_json_is_refused_with_its_name(file: str) -> None:
+    with pytest.raises(DataError, match=Path(file).name):
+        readers.read(SHARED / file)

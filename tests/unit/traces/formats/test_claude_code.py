@@ -104,7 +104,8 @@ def test_calls_without_result_and_results_without_call(tmp_path: Path) -> None:
     file.result("t1")
     result = read(tmp_path, file)
     trace = only(result)
-    assert (trace.tool_calls, trace.tool_results) == (2, 1)
+    assert (trace.tool_calls, [r.call_id for r in trace.steps[0].results]) == (2, ["t1"])
+    assert [orphan.call_id for orphan in trace.orphans] == ["lost"]
     assert result.uses["orphan_result"] == 1
     assert [(told.line, "call is not in the file" in told.what) for told in result.diagnostics] == [(2, True)]
     assert said(trace, 0) == ["go"]
@@ -145,6 +146,109 @@ def test_a_rewound_branch_sees_only_its_own_past(tmp_path: Path) -> None:
     file.assistant("m2", text("second try"))
     trace = only(read(tmp_path, file))
     assert said(trace, 1) == ["go", "other words"]
+
+
+def test_a_branch_that_was_left_is_marked(tmp_path: Path) -> None:
+    """Three answers; the user goes back behind the first and asks again: 2 and 3 are left, 4 goes on from 1."""
+    file = ClaudeFile()
+    file.user("go")
+    back = file.assistant("m1", text("one"))
+    file.user("two?")
+    file.assistant("m2", call("t1"))
+    file.result("t1")
+    file.assistant("m3", text("three"))
+    file.user("instead", parent=back)
+    file.assistant("m4", text("four"))
+    trace = only(read(tmp_path, file))
+    assert [step.abandoned for step in trace.steps] == [False, True, True, False]
+    assert [step.parent for step in trace.steps] == [None, None, None, 0]
+
+
+def test_going_back_without_an_answer_leaves_the_branch_too(tmp_path: Path) -> None:
+    file = ClaudeFile()
+    start = file.user("go")
+    file.assistant("m1", text("one"))
+    file.user("other words", parent=start)
+    assert [step.abandoned for step in only(read(tmp_path, file)).steps] == [True]
+
+
+def test_a_compaction_leaves_no_branch(tmp_path: Path) -> None:
+    file = ClaudeFile()
+    file.user("go")
+    last = file.assistant("m1", text("one"))
+    file.row("system", subtype="compact_boundary", parent=None, logicalParentUuid=last)
+    file.user("summary", isCompactSummary=True)
+    file.assistant("m2", text("two"))
+    assert [(step.parent, step.abandoned) for step in only(read(tmp_path, file)).steps] == [(None, False)] * 2
+
+
+def test_a_result_written_again_under_a_new_id_is_a_duplicate(tmp_path: Path) -> None:
+    file = ClaudeFile()
+    file.user("go")
+    file.assistant("m1", call("t1"))
+    file.result("t1")
+    file.result("t1")
+    result = read(tmp_path, file)
+    assert (only(result).tool_results, result.uses["duplicate"], only(result).orphans) == (1, 1, ())
+
+
+def test_an_answer_copied_under_new_ids_keeps_its_blocks_once(tmp_path: Path) -> None:
+    file = ClaudeFile()
+    file.user("go")
+    for _ in range(2):
+        file.assistant("m1", text("one"))
+        file.assistant("m1", call("t1"))
+    (step,) = only(read(tmp_path, file)).steps
+    assert [type(block).__name__ for block in step.action.blocks] == ["Text", "ToolCall"]
+
+
+def test_the_words_of_a_refusal_are_feedback(tmp_path: Path) -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    file = ClaudeFile()
+    file.user("go")
+    file.assistant("m1", call("t1"), call("t2"))
+    file.result("t1", f"{refused} To tell you how to proceed, the user said:\nuse rg", is_error=True)
+    file.result("t2", refused, is_error=True)
+    (step,) = only(read(tmp_path, file)).steps
+    assert [(said.kind, said.text) for said in step.feedback] == [("user_correction", "use rg"), ("user_reject", "")]
+
+
+def test_rows_beside_the_answers_are_events(tmp_path: Path) -> None:
+    kept = "<persisted-output>Output too large. Full output saved to: /p/s/tool-results/b1.txt</persisted-output>"
+    file = ClaudeFile()
+    file.user("go")
+    file.bare("permission-mode", permissionMode="plan")
+    file.row("system", subtype="local_command", content="/mcp")
+    file.row("attachment", attachment={"type": "edited_text_file", "filename": "a.py"})
+    file.row("attachment", attachment={"type": "queued_command", "prompt": "and b.py"})
+    file.row("attachment", attachment={"type": "hook_blocking_error", "blockingError": "no"})
+    file.assistant("m1", call("t1"))
+    file.result("t1", kept)
+    trace = only(read(tmp_path, file))
+    kinds = [event.kind for event in trace.events]
+    wanted = ["user_text", "mode_change", "local_command", "user_edit", "user_text", "hook", "cut_output"]
+    assert kinds == wanted
+    assert [event.text for event in trace.events if event.kind == "user_text"] == ["go", "and b.py"]
+    assert trace.events[-1].text == "/p/s/tool-results/b1.txt"
+    assert said(trace, 0) == ["go", "and b.py"]
+    assert trace.steps[0].request.fidelity == "partial"
+
+
+def test_a_subagents_own_file_finds_its_session_beside_it(tmp_path: Path) -> None:
+    """`<session>/subagents/agent-A.jsonl` beside `<session>.jsonl`; older versions put both in one folder."""
+    main = ClaudeFile(session="s")
+    main.bare("summary", summary="x", leafUuid="y")
+    main.user("go")
+    main.assistant("m1", call("t1", "Task"))
+    parent = only(ClaudeCode().read(main.write(tmp_path / "s.jsonl")))
+    side = ClaudeFile(session="s")
+    side.user("do a", isSidechain=True, agentId="A", parent=None)
+    message = {"id": "m", "role": "assistant", "model": "claude-x", "content": [text("ok")]}
+    side.row("assistant", isSidechain=True, agentId="A", message=message)
+    (tmp_path / "s" / "subagents").mkdir(parents=True)
+    for place in (tmp_path / "s" / "subagents" / "agent-A.jsonl", tmp_path / "agent-A.jsonl"):
+        trace = only(ClaudeCode().read(side.write(place)))
+        assert (trace.parent, trace.steps[0].agent) == (parent.id, "A")
 
 
 def test_subagents_are_traces_of_their_own(tmp_path: Path) -> None:

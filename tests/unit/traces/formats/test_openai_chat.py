@@ -250,6 +250,7 @@ def test_failed_calls_are_events(tmp_path: Path) -> None:
     assert len(trace.steps) == 1
     assert [(event.kind, event.record, event.before_step) for event in trace.events] == [
         ("api_error", 1, 0),
+        ("user_text", 2, 0),
         ("api_error", 3, 1),
     ]
     assert result.uses == {"event": 2, "step": 1}

@@ -8,21 +8,22 @@ only as data.
 "The same session" means: the same first row (`uuid`), and the same agent. A resumed file that copies the rows of an
 older one is therefore the same session, grown; so is a file read again while it is being written.
 
-Not covered: `claude -p --output-format stream-json`; large outputs kept in `tool-results/` (the row has the cut text
-that the model saw); text of queued user input (an event only, until its own row enters the context).
+A result that was too large stands in the row as the cut text that the model saw; where the whole of it went
+(`tool-results/`) is an event.
+
+Not covered: the files in `tool-results/` themselves; what `claude -p` prints has a reader of its own (`stream`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from postgrad.core.canonical import content_id
-from postgrad.core.trace import Event, Source, StepKind, Trace
+from postgrad.core.trace import Source, StepKind, Trace
+from postgrad.traces.formats.claude_code.events import events
+from postgrad.traces.formats.claude_code.identity import parent_of, trace_id
 from postgrad.traces.formats.claude_code.rows import Row, parse_row
 from postgrad.traces.formats.claude_code.steps import History
 from postgrad.traces.head import Head
@@ -62,7 +63,7 @@ class ClaudeCode:
         traces: list[Trace] = []
         main: str | None = None
         for history in _histories(rows):
-            built = _trace(history, lines, source, index=len(traces), main=main)
+            built = _trace(history, lines, source, index=len(traces), main=main or parent_of(path, history))
             if built is not None:
                 traces.append(built)
                 main = main or (None if history[0].sidechain else built.id)
@@ -115,26 +116,28 @@ def _histories(rows: Sequence[Row]) -> list[list[Row]]:
 
 def _trace(rows: Sequence[Row], lines: JsonLines, source: Source, *, index: int, main: str | None) -> Trace | None:
     """The trace of one history, None if the model never answered in it."""
-    start = rows[0]
-    history = History(rows, kind=_kind(start))
+    start = next(row for row in rows if row.role != "ui")
+    history = History(rows, kind=_kind(start), agent=start.agent if start.sidechain else None)
     for number in history.orphans:
         lines.use(number, "orphan_result", "user")
-        lines.note("a tool result whose call is not in the file", done="kept raw, in no step", line=number)
+        lines.note("a tool result whose call is not in the file", done="kept, in no step", line=number)
+    for number in history.repeated:
+        lines.use(number, "duplicate", "user")
     steps = history.steps()
     if not steps:
         return None
-    first = next(row for row in rows if row.role != "ui")
     session = next((row.session for row in rows if row.session), None)
     outside = f"claude-session:{session}" if session else None
     return Trace(
-        content_id([source.format, first.agent if start.sidechain else None, first.uuid]),
+        trace_id(source.format, rows),
         source,
         history.pool.messages,
         steps,
         index=index,
-        events=_events(rows, history),
+        events=events(rows, history),
         parent=(main or outside) if start.sidechain else None,
         result_records=history.result_records,
+        orphans=tuple(history.orphans.values()),
     )
 
 
@@ -142,35 +145,6 @@ def _kind(row: Row) -> StepKind:
     if not row.sidechain:
         return "main"
     return "compaction" if (row.agent or "").startswith("acompact") else "subagent"
-
-
-def _events(rows: Iterable[Row], history: History) -> tuple[Event, ...]:
-    firsts = sorted(history.firsts)
-    return tuple(
-        Event(kind, bisect_left(firsts, row.number), row.number, row.text, data)
-        for row in rows
-        for kind, data in _event_kinds(row, history)
-    )
-
-
-def _event_kinds(row: Row, history: History) -> list[tuple[str, dict[str, Any]]]:
-    """What happened at a row. Meta rows (texts of the application, hidden from the user) are no user text."""
-    found: list[tuple[str, dict[str, Any]]] = []
-    if row.interrupt:
-        found.append(("interrupt", {}))
-    elif row.type == "user" and row.blocks and not row.flags and not row.results:
-        found.append(("user_text", {}))
-    if row.spawned:
-        found.append(("spawn", {"agent": row.spawned, "call": history.call_of(row)}))
-    if row.subtype in ("compact_boundary", "microcompact_boundary"):
-        found.append(("compaction", {"after": row.logical_parent}))
-    elif row.subtype == "stop_hook_summary":
-        found.append(("hook", {}))
-    elif "isApiErrorMessage" in row.flags or row.subtype == "api_error":
-        found.append(("api_error", {}))
-    elif row.role == "event":
-        found.append((row.type.replace("-", "_"), {}))
-    return found
 
 
 def _account(rows: Iterable[Row], lines: JsonLines) -> None:

@@ -18,12 +18,17 @@ from postgrad.core.message import Block, Media, Opaque, Reasoning, ResultStatus,
 
 UI_TYPES = frozenset(
     {
-        *("summary", "progress", "file-history-snapshot", "file-history-delta", "permission-mode", "ai-title"),
+        *("summary", "progress", "file-history-snapshot", "file-history-delta", "ai-title"),
         *("custom-title", "agent-name", "last-prompt", "pr-link", "worktree-state", "bridge-session"),
     }
 )
-EVENT_TYPES = frozenset({"attachment", "queue-operation"})
-EVENT_SUBTYPES = frozenset({"api_error", "stop_hook_summary", "compact_boundary", "microcompact_boundary"})
+EVENT_TYPES = frozenset({"attachment", "queue-operation", "permission-mode", "mode"})
+EVENT_SUBTYPES = frozenset(
+    {
+        *("api_error", "stop_hook_summary", "compact_boundary", "microcompact_boundary"),
+        *("local_command", "scheduled_task_fire"),
+    }
+)
 _REFUSED = ("doesn't want to proceed with this tool use", "doesn't want to take this action right now")
 _INTERRUPT = "[Request interrupted by user"
 
@@ -96,16 +101,17 @@ def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
     raw = value.get("message")
     message: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    content = message.get("content") if message else value.get("content")
-    blocks, results = _content(content)
+    blocks, results = _content(_said(value, message))
     flags = {name for name in _FLAGS if value.get(name) is True}
     if message.get("model") == "<synthetic>":
         flags.add("synthetic")
+    given = value.get("attachment")
+    attachment: Mapping[str, Any] = given if isinstance(given, dict) else {}
     extra = value.get("toolUseResult")
     return Row(
         number=number,
         type=_text(value.get("type")) or "?",
-        subtype=_text(value.get("subtype")) or "",
+        subtype=_text(value.get("subtype")) or _text(attachment.get("type")) or "",
         uuid=_text(value.get("uuid")) or f"line-{number}",
         parent=_text(value.get("parentUuid")),
         logical_parent=_text(value.get("logicalParentUuid")),
@@ -127,11 +133,21 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _said(value: Mapping[str, Any], message: Mapping[str, Any]) -> object:
+    """The content of a row: its message's, its own, or what was typed while the model worked."""
+    attachment = value.get("attachment")
+    if isinstance(attachment, dict):
+        typed = attachment.get("commandMode") in (None, "prompt")
+        return attachment.get("prompt") if attachment.get("type") == "queued_command" and typed else None
+    return message.get("content") if message else value.get("content")
+
+
 def _event_text(value: Mapping[str, Any], blocks: tuple[Block, ...]) -> str:
     """What an event says: visible text, else the attachment or error as JSON."""
     visible = "".join(block.text for block in blocks if isinstance(block, Text))
+    words = visible or _text(value.get("permissionMode")) or _text(value.get("mode"))
     data = value.get("attachment") or value.get("error") or value.get("compactMetadata") or value.get("hookErrors")
-    return visible or (json.dumps(data, ensure_ascii=False) if data else "")
+    return words or (json.dumps(data, ensure_ascii=False) if data else "")
 
 
 def _content(content: object) -> tuple[tuple[Block, ...], tuple[Result, ...]]:

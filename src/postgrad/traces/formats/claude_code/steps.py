@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from postgrad.core.message import Block, Message, ToolCall, ToolResult
-from postgrad.core.trace import Candidate, Fidelity, Request, Step, StepKind
+from postgrad.core.trace import Candidate, Feedback, Fidelity, Request, Step, StepKind
+from postgrad.traces.formats.claude_code.branches import Branches
 from postgrad.traces.formats.claude_code.rows import Row
 from postgrad.traces.pool import CallIds, MessagePool
 
 _ALWAYS_MISSING = ("system prompt", "tool schemas")
+_WORDS_OF_THE_USER = "the user said:"
 
 
 @dataclass
@@ -49,17 +51,26 @@ class Context:
 
 
 class History:
-    """The rows of one session or one subagent, as steps. `orphans` are rows with a result of no known call."""
+    """The rows of one session or one subagent, as steps.
 
-    def __init__(self, rows: Sequence[Row], *, kind: StepKind) -> None:
+    `orphans` are the results of no known call by the number of their row, `repeated` the rows with a result that its
+    call has already.
+    """
+
+    def __init__(self, rows: Sequence[Row], *, kind: StepKind, agent: str | None = None) -> None:
         self.pool = MessagePool()
+        self.orphans: dict[int, ToolResult] = {}
+        self.repeated: set[int] = set()
         self._rows = {row.uuid: row for row in rows}
-        self._kind = kind
+        self._kind, self._agent = kind, agent
         self._ids = CallIds()
         self._answers = self._collect(rows)
         self._owner = {row.uuid: answer for answer in self._answers for row in answer.rows}
         self._answer_of_call = {call.id: answer for answer in self._answers for call in answer.message.tool_calls}
-        self.orphans = {row.number for row in rows if row.role == "user" and not self._match(row)}
+        for row in rows:
+            if row.role == "user":
+                self._match(row)
+        self._branches = Branches(rows, self._owner)
         self._contexts: dict[int, Context] = {}
 
     @property
@@ -74,7 +85,8 @@ class History:
 
     def steps(self) -> tuple[Step, ...]:
         """All steps, in file order."""
-        return tuple(self._step(index, answer) for index, answer in enumerate(self._answers))
+        places = {id(answer): index for index, answer in enumerate(self._answers)}
+        return tuple(self._step(index, answer, places) for index, answer in enumerate(self._answers))
 
     def call_of(self, row: Row) -> str | None:
         """The id of the first call that `row` answers."""
@@ -91,41 +103,48 @@ class History:
         return list(groups.values())
 
     def _message(self, rows: Iterable[Row]) -> Message:
-        """The blocks of all rows; a call that a forked file repeats under the same id counts once."""
+        """The blocks of all rows; what a forked file repeats (a call's id, an equal block) counts once."""
         blocks: list[Block] = []
         seen: set[str] = set()
         numbers = []
         for row in rows:
             numbers.append(row.number)
+            before = list(blocks)
             for block in row.blocks:
                 if isinstance(block, ToolCall):
                     if block.id and block.id in seen:
                         continue
                     seen.add(block.id)
                     block = self._ids.unique(block, place=row.number)
+                elif block in before:
+                    continue
                 blocks.append(block)
         return Message("assistant", tuple(blocks), tuple(numbers))
 
-    def _match(self, row: Row) -> bool:
-        """Give the row's results to their calls; False when one has no call."""
-        matched = True
+    def _match(self, row: Row) -> None:
+        """Give the row's results to their calls."""
         for result in row.results:
             call = self._ids.answered(result.provider_id, place=row.number)
-            if call is None:
-                matched = False
-                continue
-            provider_id = result.provider_id if result.provider_id != call else None
-            block = ToolResult(call, result.text, result.is_error, result.status, provider_id)
-            message = Message("tool", (block, *result.media), (row.number,))
-            self._answer_of_call[call].results[call] = (block, message, row)
-        return matched
+            block = ToolResult(call or result.provider_id, result.text, result.is_error, result.status)
+            if call is not None:
+                if result.provider_id != call:
+                    block = ToolResult(call, result.text, result.is_error, result.status, result.provider_id)
+                message = Message("tool", (block, *result.media), (row.number,))
+                self._answer_of_call[call].results[call] = (block, message, row)
+            elif result.provider_id in self._answer_of_call:
+                self.repeated.add(row.number)
+            else:
+                self.orphans[row.number] = block
 
-    def _step(self, index: int, answer: Answer) -> Step:
+    def _step(self, index: int, answer: Answer, places: dict[int, int]) -> Step:
         context = self._context(answer)
         last = answer.rows[-1].message
         partial = context.missing != _ALWAYS_MISSING
         fidelity: Fidelity = "partial" if partial else "reconstructed"
         usage = last.get("usage")
+        above = self._branches.above(answer, answer.first)
+        parent = None if above is None else places[id(above)]
+        results = tuple(result for result, _, _ in answer.ordered_results())
         candidate = Candidate(
             answer.message,
             model=_word(last.get("model")),
@@ -136,10 +155,14 @@ class History:
             index,
             Request(context.messages, fidelity=fidelity, missing=context.missing),
             (candidate,),
-            results=tuple(result for result, _, _ in answer.ordered_results()),
+            results=results,
+            feedback=tuple(judgement for result in results if (judgement := _judged(result)) is not None),
             kind=self._kind,
             records=answer.message.records,
             time=answer.first.time,
+            parent=None if parent == index - 1 else parent,
+            abandoned=self._branches.left(answer, answer.first),
+            agent=self._agent,
         )
 
     def _context(self, answer: Answer) -> Context:
@@ -183,10 +206,19 @@ class History:
                 missing.append("which tool results were cleared")
             elif row.type == "attachment":
                 missing.append("wording of attachments")
+                found += [row] if row.blocks else []
             elif row.role == "user":
                 found.append(row)
             at = row.parent
         return found[::-1], None, tuple(missing)
+
+
+def _judged(result: ToolResult) -> Feedback | None:
+    """What the user said by refusing a call: the words behind the refusal, if there are any."""
+    if result.status != "rejected":
+        return None
+    words = result.text.partition(_WORDS_OF_THE_USER)[2].strip()
+    return Feedback("user_correction" if words else "user_reject", text=words, source="user")
 
 
 def _word(value: Any) -> str | None:

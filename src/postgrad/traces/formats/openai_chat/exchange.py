@@ -32,7 +32,10 @@ _STATUSES = ("ok", "error", "rejected", "interrupted", "cascade", "pending")
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its answers. `candidates` is empty when the call failed; `error` then says how."""
+    """A request and its answers. `candidates` is empty when the call failed; `error` then says how.
+
+    `unrecorded`: only the answer was logged, so nothing is known of the request.
+    """
 
     record: int
     messages: list[Message]
@@ -43,6 +46,7 @@ class Exchange:
     error: str = ""
     cut: bool = False
     own: Mapping[str, Any] = field(default_factory=dict)
+    unrecorded: bool = False
 
     @property
     def trace(self) -> str | None:

@@ -45,7 +45,7 @@ def read_tools(request: Mapping[str, Any]) -> tuple[Tool, ...]:
 def _message(item: object, ids: CallIds, place: int, record: int) -> Message:
     if not isinstance(item, dict):
         return Message("user", (Opaque("value", item),), (record,))
-    role = "tool" if item.get("role") == "function" else item.get("role")
+    role = "tool" if item.get("role") == "function" else _string(item.get("role"))
     if role not in _ROLES:
         return Message("user", (Opaque(f"role {role}", item),), (record,))
     if role == "tool":

@@ -1,37 +1,13 @@
-"""Chat-completions logs (JSON lines of request and response), calls linked to conversations.
-
-A row is one call (`exchange` says in which forms). A call whose messages begin with an earlier call's messages
-and answer goes on with that conversation, also when it branches off earlier than its end; a call with the very
-messages of an earlier one is a regeneration: its answers become candidates of that step. Of several candidates the
-one that a later call goes on from was taken, else the newest call's first choice. Contexts are exact.
-
-"The same session" means: the trace id that postgrad wrote into the row, where there is one (rollouts of one prompt
-are then not taken for regenerations); else the same first request with the same first answer.
-
-Not covered: the Responses API, batch files, HAR and VCR recordings, conversations whose history is rewritten.
-"""
+"""Chat-completions logs: requests and responses, linked to conversations (`conversations`). Contexts are exact."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
 
-import msgspec
-
-from postgrad.core.canonical import content_id
-from postgrad.core.message import Message, ToolResult
-from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, Source, Step, StepKind, Trace
-from postgrad.traces.formats.openai_chat.exchange import Exchange, read_exchange, request_of
-from postgrad.traces.formats.openai_chat.messages import link_key
+from postgrad.traces.formats.api_log.reader import first_protocol, read_log
 from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.pool import MessagePool
 from postgrad.traces.records import ReadResult
-
-_Place = tuple[str | None, str]
 
 
 @dataclass(frozen=True)
@@ -41,10 +17,8 @@ class OpenAIChat:
     format: str = "openai_chat"
 
     def recognises(self, head: Head) -> bool:
-        """A row with a response and with messages that have roles."""
-        requests = [request for value in head.rows if (request := request_of(value)) is not None]
-        first = [message for request in requests for message in request["messages"][:1]]
-        return any(isinstance(message, dict) and isinstance(message.get("role"), str) for message in first)
+        """A chat-completions request with its response, or a batch file of them."""
+        return first_protocol(head) == "chat"
 
     def read(self, path: Path) -> ReadResult:
         """Read a log.
@@ -52,214 +26,4 @@ class OpenAIChat:
         Raises:
             DataError: it cannot be opened.
         """
-        lines = JsonLines(path)
-        linker = _Linker()
-        seen: set[str] = set()
-        for row in lines.rows():
-            key = content_id(row.value, length=32)
-            exchange = read_exchange(row.number, row.value)
-            if exchange is None:
-                lines.use(row.number, "unknown", "object")
-                lines.note("the row is no request with a response", done="kept raw, in no step", line=row.number)
-            elif key in seen:
-                lines.use(row.number, "duplicate", "exchange")
-            else:
-                lines.use(row.number, linker.place(exchange), "exchange")
-                if exchange.cut:
-                    done = "used as far as it goes"
-                    lines.note("the answer was cut: no finish reason", done=done, line=row.number)
-            seen.add(key)
-        source = Source(str(path), self.format, lines.sha256, "postgrad" if linker.named else None)
-        traces = [run.trace(source, index) for index, run in enumerate(linker.runs)]
-        return lines.result(source, traces)
-
-
-@dataclass
-class _Draft:
-    """A step while later rows can still add regenerations and results."""
-
-    exchange: Exchange
-    candidates: list[Candidate]
-    taken: int = 0
-    records: list[int] = field(default_factory=list)
-    results: dict[str, tuple[ToolResult, int]] = field(default_factory=dict)
-    feedback: tuple[Feedback, ...] = ()
-
-    def add(self, exchange: Exchange) -> None:
-        """Answers to the same request: the newest call's first choice is taken until a later call says otherwise.
-
-        A teacher's answer is never the one taken.
-        """
-        own = (place for place, candidate in enumerate(exchange.candidates) if candidate.teacher is None)
-        self.taken = next((len(self.candidates) + place for place in own), self.taken)
-        self.candidates += exchange.candidates
-        self.records.append(exchange.record)
-        self.feedback += exchange.feedback
-        self.results |= {result.call_id: (result, exchange.record) for result in self._own(exchange)}
-
-    def _own(self, exchange: Exchange) -> list[ToolResult]:
-        """The results written beside the exchange, under our call ids."""
-        calls = {call.provider_id or call.id: call.id for c in exchange.candidates[:1] for call in c.message.tool_calls}
-        return [
-            msgspec.structs.replace(result, call_id=calls[result.call_id])
-            for result in exchange.results
-            if result.call_id in calls
-        ]
-
-    def answered(self, action: Message, rest: Sequence[Message]) -> None:
-        """Take results from the messages after `action`, which is this step's action as the client sent it again."""
-        own = [call.id for call in self.candidates[self.taken].message.tool_calls]
-        ours = dict(zip((call.id for call in action.tool_calls), own, strict=False))
-        for message in rest:
-            for result in message.tool_results:
-                call = ours.get(result.call_id)
-                if call is not None and call not in self.results:
-                    self.results[call] = (msgspec.structs.replace(result, call_id=call), message.records[0])
-
-
-@dataclass
-class _Run:
-    """A conversation while it is being put together."""
-
-    name: str
-    drafts: list[_Draft] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-
-    def trace(self, source: Source, index: int) -> Trace:
-        """The finished trace."""
-        pool = MessagePool()
-        own = self.drafts[0].exchange.own
-        flags = {call: result for draft in self.drafts for call, (result, _) in draft.results.items()}
-        steps = tuple(_step(number, draft, pool, flags) for number, draft in enumerate(self.drafts))
-        records = {call: record for draft in self.drafts for call, (_, record) in draft.results.items()}
-        task = next((d.exchange.own["task_id"] for d in self.drafts if "task_id" in d.exchange.own), None)
-        parent = own.get("parent")
-        return Trace(
-            self.name,
-            source,
-            pool.messages,
-            steps,
-            index=index,
-            events=tuple(self.events),
-            parent=parent if isinstance(parent, str) else None,
-            task_id=task if isinstance(task, str) else None,
-            result_records=records,
-        )
-
-
-class _Linker:
-    """Finds for every call the conversation that it belongs to, by hashes of its messages' beginnings."""
-
-    def __init__(self) -> None:
-        self.runs: list[_Run] = []
-        self.named: dict[str, _Run] = {}
-        self._requests: dict[_Place, tuple[_Run, _Draft]] = {}
-        self._answers: dict[_Place, tuple[_Run, _Draft, int]] = {}
-        self._failed: dict[_Place, list[Event]] = {}
-
-    def place(self, exchange: Exchange) -> str:
-        """Put a call where it belongs and say what its record was used as."""
-        scope = exchange.trace
-        chain = _chain(exchange.messages)
-        here = (scope, chain[-1])
-        acted = any(candidate.teacher is None for candidate in exchange.candidates)
-        if not exchange.candidates or not (acted or here in self._requests):
-            return self._fail(exchange, chain)
-        use = "candidate" if here in self._requests else "step"
-        if use == "step":
-            run, draft = self._run(exchange, chain), _Draft(exchange, [])
-            run.drafts.append(draft)
-            self._requests[here] = run, draft
-        run, draft = self._requests[here]
-        start = len(draft.candidates)
-        draft.add(exchange)
-        for number, candidate in enumerate(exchange.candidates, start):
-            if candidate.teacher is None:
-                self._answers[scope, _next(chain[-1], candidate.message)] = (run, draft, number)
-        return use
-
-    def _run(self, exchange: Exchange, chain: list[str]) -> _Run:
-        """The conversation that `exchange` goes on with, or a new one."""
-        run = self._continued(exchange, chain)
-        if run is None and exchange.trace is not None:
-            run = self.named.get(exchange.trace)
-        if run is None:
-            first = link_key(exchange.candidates[0].message)
-            run = _Run(exchange.trace or content_id(["openai_chat", chain[-1], first]))
-            run.events += self._failed.pop((exchange.trace, chain[-1]), [])
-            self.runs.append(run)
-        if exchange.trace is not None:
-            self.named.setdefault(exchange.trace, run)
-        return run
-
-    def _continued(self, exchange: Exchange, chain: list[str]) -> _Run | None:
-        """The run with the longest beginning of these messages; its step learns that its answer was taken."""
-        for length in range(len(exchange.messages), 0, -1):
-            action = exchange.messages[length - 1]
-            found = self._answers.get((exchange.trace, chain[length])) if action.role == "assistant" else None
-            if found is not None:
-                run, draft, number = found
-                draft.taken = number
-                draft.answered(action, exchange.messages[length:])
-                return run
-        return None
-
-    def _fail(self, exchange: Exchange, chain: list[str]) -> str:
-        """A call without an answer is an event of its conversation, which may begin only with the retry."""
-        run = self._continued(exchange, chain) or self.named.get(exchange.trace or "")
-        if run is None:
-            kept = self._failed.setdefault((exchange.trace, chain[-1]), [])
-            kept.append(Event("api_error", 0, exchange.record, exchange.error))
-        else:
-            run.events.append(Event("api_error", len(run.drafts), exchange.record, exchange.error))
-        return "event"
-
-
-def _chain(messages: Sequence[Message]) -> list[str]:
-    """Hashes of all beginnings of a list of messages, the empty one first."""
-    chain = [""]
-    for message in messages:
-        chain.append(_next(chain[-1], message))
-    return chain
-
-
-def _next(so_far: str, message: Message) -> str:
-    return hashlib.sha256(f"{so_far} {link_key(message)}".encode()).hexdigest()
-
-
-def _step(index: int, draft: _Draft, pool: MessagePool, flags: dict[str, ToolResult]) -> Step:
-    exchange, own = draft.exchange, draft.exchange.own
-    fidelity = own.get("fidelity") if own.get("fidelity") in get_args(Fidelity) else "exact"
-    kind = own.get("kind") if own.get("kind") in get_args(StepKind) else "main"
-    missing = own.get("missing")
-    calls = [call.id for call in draft.candidates[draft.taken].message.tool_calls]
-    return Step(
-        index,
-        Request(
-            pool.extend(_flagged(message, flags) for message in exchange.messages),
-            exchange.tools,
-            exchange.params,
-            cast(Fidelity, fidelity),
-            tuple(str(word) for word in missing) if isinstance(missing, list) else (),
-        ),
-        tuple(
-            msgspec.structs.replace(candidate, chosen=number == draft.taken)
-            for number, candidate in enumerate(draft.candidates)
-        ),
-        results=tuple(draft.results[call][0] for call in calls if call in draft.results),
-        feedback=draft.feedback,
-        kind=cast(StepKind, kind),
-        records=tuple(draft.records),
-        time=exchange.time,
-    )
-
-
-def _flagged(message: Message, flags: dict[str, ToolResult]) -> Message:
-    """A tool message with the flags that were written beside the call: the request itself has no place for them."""
-    blocks = tuple(
-        msgspec.structs.replace(block, is_error=flags[block.call_id].is_error, status=flags[block.call_id].status)
-        if isinstance(block, ToolResult) and block.call_id in flags and flags[block.call_id].text == block.text
-        else block
-        for block in message.blocks
-    )
-    return msgspec.structs.replace(message, blocks=blocks)
+        return read_log(path, self.format)

@@ -1,0 +1,1 @@
+"""Continue: saved sessions, and the development data that it logs beside them."""

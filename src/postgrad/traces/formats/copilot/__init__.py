@@ -1,0 +1,1 @@
+"""GitHub Copilot: sessions of its command line, and chat sessions of VS Code."""

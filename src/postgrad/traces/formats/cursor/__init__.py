@@ -1,0 +1,1 @@
+"""Cursor: the editor's database, and transcripts of its command line."""

@@ -1,0 +1,1 @@
+"""Goose: sessions as JSON lines, in its database, and exported."""

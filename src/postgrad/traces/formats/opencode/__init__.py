@@ -1,0 +1,1 @@
+"""opencode: its storage folder, its database, exported sessions, and the events of its server."""

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans and log records, of the GenAI conventions and of OpenInference, in every container."""

@@ -1,0 +1,1 @@
+"""SWE-agent trajectories and mini-swe-agent's."""

@@ -1,0 +1,1 @@
+"""Chat sessions of VS Code (Copilot Chat): whole documents, and logs of changes to one."""
