@@ -8,15 +8,13 @@ is data of strangers: every value is escaped, nothing in the page is executable,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
-
-import jinja2
 
 from postgrad.core.report import Comparison, Item, Report, Score, Verdict
 from postgrad.evaluate.curves import HEIGHT, WIDTH, curves
 from postgrad.evaluate.pairing import measured, score_interval
 from postgrad.evaluate.reports import plain
+from postgrad.run.html import environment
 
 EXAMPLES = 5
 """Examples of each kind that a benchmark shows."""
@@ -59,23 +57,18 @@ def report_data(parent: Report, candidate: Report, verdict: Verdict, **told: Any
 
 def html(report_data: Mapping[str, Any]) -> str:
     """Set the data of `report_data` as one self-contained HTML page."""
-    page = _environment().get_template("report.html")
+    page = environment("postgrad.evaluate").get_template("report.html")
     trainings = {name: curves(rows) for name, rows in report_data["metrics"].items()}
-    return page.render(**report_data, trainings=trainings, width=WIDTH, height=HEIGHT)
+    drawn = {"trainings": trainings, "width": WIDTH, "height": HEIGHT}
+    return page.render(**report_data, **drawn, percent=_percent, points=_points)
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("postgrad.evaluate", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["percent"] = lambda share: f"{100 * share:.1f} %"
-    environment.filters["points"] = lambda share: f"{100 * share:+.1f}"
-    return environment
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}"
 
 
 def _benchmark(name: str, parent: Report, candidate: Report, comparison: Comparison | None) -> dict[str, Any]:

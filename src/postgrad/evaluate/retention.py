@@ -7,7 +7,8 @@ SmolLM2-135M-Instruct, greedy in fp32, is right on 132 of the 178 (74 %, standar
 There are no options to choose from: guessing scores 0.
 
 An answer is right when an accepted one stands in it as whole words, whatever the case and punctuation. That an answer
-may list many things is bounded by `answer_tokens`. It is a guard, so `trainable` is False.
+may list many things is bounded by `answer_tokens`. It is a guard, so `trainable` is False. Settings are chosen on the
+split "validation", 60 of the questions; the guard asks the others.
 """
 
 from __future__ import annotations
@@ -26,29 +27,32 @@ from postgrad.core.message import Message, ToolResult
 from postgrad.core.task import Grade, Task
 
 SYSTEM = "You are a helpful assistant. Answer in one short sentence."
-SPLIT = "facts"
+SPLITS = ("facts", "validation")
+VALIDATION = 60
 
 
 class Retention:
-    """The environment "retention" with its one split, "facts"."""
+    """The environment "retention": "facts" for guards, "validation" for choosing settings; no question is in both."""
 
     name = "retention"
-    version = "1"
+    version = "2"
     trainable = False
-    splits = (SPLIT,)
+    splits = SPLITS
     training_splits: tuple[str, ...] = ()
     answer_tokens = 32
     """No answer needs more; the runner's limit is lowered to it."""
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
-        """All questions, or `n` of them drawn by `seed` (a larger n of the same seed contains the smaller).
+        """All questions of the split, or `n` of them drawn by `seed` (a larger n of the same seed contains the smaller).
 
         Raises:
             ConfigError: unknown split, or more asked for than there are.
         """
-        if split != SPLIT:
-            raise ConfigError("unknown split of retention", got=split, expected=SPLIT)
+        if split not in SPLITS:
+            raise ConfigError("unknown split of retention", got=split, expected=" or ".join(SPLITS))
         every = [_task(kind, row) for kind, rows in _facts().items() for row in rows]
+        random.Random(0).shuffle(every)
+        every = every[:VALIDATION] if split == "validation" else every[VALIDATION:]
         if n is None:
             return every
         if n > len(every):

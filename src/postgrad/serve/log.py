@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from postgrad.core.canonical import canonical_json
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import OutsideFailure
 from postgrad.traces.capture import exchange
 
@@ -37,7 +37,7 @@ class CaptureLog:
         Raises:
             OutsideFailure: the disk is full or not writable.
         """
-        line = canonical_json(exchange(request, response)) + "\n"
+        line = plain_json(exchange(request, response)) + "\n"
         path = self.today()
         try:
             with self._lock:

@@ -1,25 +1,31 @@
-"""`postgrad show`: print a run folder, a trace store or an artifact.
+"""`postgrad show`: print a run folder, a trace store or an artifact, or one trace or step of a store.
 
 What a folder is, is told by what lies in it: postgrad.json makes an artifact, config.json a run, anything else is
-tried as a trace store. It reads and changes nothing.
+tried as a trace store. A trace is named by its id, or the beginning of it; `--html FILE` and `--serve` give the page.
+It reads and changes nothing.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.pretty import Pretty
 from rich.table import Table
 from rich.text import Text
 
 from postgrad.core.artifact import MANIFEST, read_manifest
-from postgrad.core.errors import DataError
+from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.trace import Trace
 from postgrad.run.config import Config
+from postgrad.run.progress import note
 from postgrad.run.rundir import RunDir
 from postgrad.verbs.command import verb_command
 from postgrad.verbs.stages_table import show as show_stages
@@ -28,10 +34,18 @@ from postgrad.verbs.stages_table import show as show_stages
 class ShowConfig(Config):
     """What to look at."""
 
-    path: Path
-    """A run folder, a trace store or an artifact."""
+    what: list[str]
+    """A run folder, a trace store or an artifact; of a store also a trace (its id, or the beginning) and a step."""
     tail: int = 5
     """How many of the last metric lines to print."""
+    limit: int = Field(default=50, ge=1)
+    """How many traces of a store to list."""
+    html: Path | None = None
+    """Write the store as one page, which needs nothing else, to this file."""
+    serve: bool = False
+    """Open the store as a page on this machine, until stopped."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """Port of that page; 0 takes a free one."""
 
 
 CONFIG = ShowConfig
@@ -43,14 +57,22 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
     Raises:
         DataError: there is nothing there, or it is none of the three.
     """
-    path = config.path
+    if not config.what or len(config.what) > 3:
+        raise ConfigError(
+            "nothing to show", got=" ".join(config.what) or None, expected="FOLDER, or STORE TRACE [STEP]"
+        )
+    path = Path(config.what[0])
     if not path.is_dir():
         raise DataError("no such folder", got=str(path), expected="a run folder, a trace store or an artifact")
     if (path / MANIFEST).is_file():
-        return {"kind": "artifact", "path": str(path), "manifest": msgspec.to_builtins(read_manifest(path))}
-    if (path / "config.json").is_file():
-        return _run_folder(RunDir(path), config.tail)
-    return _store(path)
+        found = {"kind": "artifact", "path": str(path), "manifest": msgspec.to_builtins(read_manifest(path))}
+    elif (path / "config.json").is_file():
+        found = _run_folder(RunDir(path), config.tail)
+    else:
+        return _store(path, config)
+    if len(config.what) > 1 or config.html or config.serve:
+        raise ConfigError(f"traces are shown of a store, this is a {found['kind']}", got=str(path))
+    return found
 
 
 def _run_folder(directory: RunDir, tail: int) -> dict[str, Any]:
@@ -86,33 +108,95 @@ def _stage(folder: Path) -> dict[str, Any]:
     }
 
 
-def _store(path: Path) -> dict[str, Any]:
-    """Count a trace store's content.
+def _store(path: Path, config: ShowConfig) -> dict[str, Any]:
+    """A store's content, its page, or one trace of it.
 
     Raises:
-        DataError: the folder is no store.
+        DataError: the folder is no store, or there is no such trace or step.
     """
     from postgrad.traces.store import Store
 
-    traces = list(Store(path).traces())
-    if not traces:
+    store = Store(path)
+    if not store.exists:
         raise DataError("nothing of postgrad is here", got=str(path), expected="a run folder, a store or an artifact")
+    if config.serve:
+        return _served(store.traces(), config)
+    if config.html is not None:
+        from postgrad.serve.look.page import write_page
+
+        return {"kind": "page", "path": str(path), **write_page(store.traces(), config.html, name=path.resolve().name)}
+    if len(config.what) > 1:
+        return _trace(store.traces(), *config.what[1:])
+    return _counted(store.traces(), path, config.limit)
+
+
+def _counted(traces: Iterable[Trace], path: Path, limit: int) -> dict[str, Any]:
+    from postgrad.serve.look.listing import listed
+    from postgrad.serve.look.terminal import short_names
+    from postgrad.signals.sites import find_sites
+
+    rows = [listed(trace, find_sites(trace), key=key) for key, trace in enumerate(traces)]
+    for row, name in zip(rows, short_names([row["id"] for row in rows]), strict=True):
+        row["short"] = name
+    names = {"steps": "steps", "tool_calls": "calls", "tool_results": "results", "flagged_errors": "flagged"}
     return {
         "kind": "store",
         "path": str(path),
-        "traces": len(traces),
-        "formats": dict(Counter(trace.source.format for trace in traces)),
-        "steps": sum(len(trace.steps) for trace in traces),
-        "tool_calls": sum(trace.tool_calls for trace in traces),
-        "tool_results": sum(trace.tool_results for trace in traces),
-        "flagged_errors": sum(trace.flagged_errors for trace in traces),
+        "traces": len(rows),
+        "formats": dict(Counter(row["format"] for row in rows)),
+        **{name: sum(row[key] for row in rows) for name, key in names.items()},
+        "list": rows[:limit],
     }
 
 
+def _trace(traces: Iterable[Trace], name: str, number: str | None = None) -> dict[str, Any]:
+    """The trace of that id, or the only one whose id begins like this."""
+    from postgrad.serve.look.detail import detail
+    from postgrad.signals.sites import find_sites
+
+    found = {}
+    for trace in traces:
+        if trace.id == name:
+            found = {trace.id: trace}
+            break
+        if trace.id.startswith(name):
+            found[trace.id] = trace
+    if len(found) != 1:
+        what = "no such trace" if not found else f"{len(found)} traces begin like this"
+        raise DataError(what, got=name, expected=", ".join(list(found)[:5]) or "an id that `postgrad show STORE` lists")
+    [trace] = found.values()
+    steps = [step.index for step in trace.steps]
+    if number is not None and number not in map(str, steps):
+        raise DataError("no such step", got=number, expected=f"0 to {max(steps)}" if steps else "a trace with steps")
+    told = detail(trace, find_sites(trace), longest=sys.maxsize)
+    return {"kind": "trace", "step": None if number is None else int(number), "trace": told}
+
+
+def _served(traces: Iterable[Trace], config: ShowConfig) -> dict[str, Any]:
+    from postgrad.serve.look.server import looking
+    from postgrad.serve.waiting import wait_until_stopped
+
+    with looking(traces, name=Path(config.what[0]).resolve().name, port=config.port) as address:
+        note(f"{address} (Ctrl-C stops)")
+        wait_until_stopped()
+    return {"kind": "page", "path": config.what[0], "address": address}
+
+
 def show(result: dict[str, Any]) -> RenderableType:
-    """Tables for a run, plain pairs for a store or an artifact."""
+    """Tables for a run, the list for a store, plain pairs for an artifact."""
+    from postgrad.serve.look import terminal as look
+
+    if result["kind"] == "store":
+        head = _pairs({key: value for key, value in result.items() if key not in ("kind", "list")})
+        return Group(head, look.traces(result["list"], total=result["traces"]))
+    if result["kind"] == "trace":
+        return look.trace(result["trace"]) if result["step"] is None else look.step(result["trace"], result["step"])
     if result["kind"] != "run":
         return _pairs({key: value for key, value in result.items() if key != "manifest"} | result.get("manifest", {}))
+    return _run_shown(result)
+
+
+def _run_shown(result: dict[str, Any]) -> RenderableType:
     state = "complete" if result["complete"] else "not complete"
     parts: list[RenderableType] = [Text(f"{result['path']}: {result['verb']}, {state}")]
     if result["stages"]:
@@ -153,5 +237,5 @@ def _metrics(metrics: dict[str, Any]) -> Table:
 
 
 command = verb_command(
-    "show", ShowConfig, run, help=__doc__.splitlines()[0], show=show, positional="path", keeps_run=False
+    "show", ShowConfig, run, help=__doc__.splitlines()[0], show=show, positional="what", keeps_run=False
 )

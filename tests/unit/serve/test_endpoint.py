@@ -373,7 +373,7 @@ def test_a_long_answer_does_not_block_the_server(serve: Serve) -> None:
 
 def test_stopping_the_server_cancels_and_captures(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in work when the server stops is captured as cancelled, and the block ends soon."""
-    monkeypatch.setattr("postgrad.serve.server.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("postgrad.serve.http.GRACE_SECONDS", 0.2)
     engine = ScriptedEngine(lambda messages: ["x"] * 1000, seconds=0.02)
     with ThreadPoolExecutor() as pool:
         with serve(engine) as running:

@@ -13,6 +13,8 @@ from postgrad.core.files import write_json
 from postgrad.cycle import CycleConfig
 from postgrad.cycle import run as run_cycle
 from postgrad.run.rundir import RunDir
+from postgrad.traces.readers import read
+from postgrad.traces.store import Store
 from postgrad.verbs.show import command
 
 
@@ -54,6 +56,51 @@ def test_an_artifact(tmp_path: Path) -> None:
     data, text = shown(tmp_path)
     assert (data["kind"], data["manifest"]["method"]) == ("artifact", "dpo")
     assert "smollm2-135m" in text
+
+
+LOG = {
+    "request": {"model": "m", "messages": [{"role": "user", "content": "hi"}]},
+    "response": {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]
+    },
+}
+
+
+def test_a_store_a_trace_and_a_step(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(json.dumps(LOG) + "\n")
+    store = tmp_path / "store"
+    Store(store).add(read(tmp_path / "log.jsonl"))
+    data, text = shown(store)
+    [row] = data["list"]
+    assert (data["kind"], data["traces"], data["steps"], row["title"]) == ("store", 1, 1, "hi")
+    assert row["short"] in text
+    data, text = shown(store, row["short"])
+    assert (data["kind"], data["trace"]["id"]) == ("trace", row["id"])
+    assert "hello" in text
+    data, text = shown(store, row["id"], "0")
+    assert data["step"] == 0
+    assert "1 messages in context" in text
+    data, _ = shown(store, "--html", str(tmp_path / "page.html"))
+    assert (data["traces"], data["whole"]) == (1, 1)
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(json.dumps(LOG) + "\n")
+    store = tmp_path / "store"
+    Store(store).add(read(tmp_path / "log.jsonl"))
+    [row] = shown(store)[0]["list"]
+    run = RunDir(tmp_path / "run")
+    run.start("train", {})
+    for words, told in (
+        ([str(store), "zz"], "no such trace"),
+        ([str(store), row["id"], "7"], "no such step"),
+        ([str(store), "a", "b", "c"], "expected FOLDER"),
+        ([str(tmp_path / "run"), "x"], "traces are shown of a store, this is a run"),
+        ([], "what"),
+    ):
+        done = CliRunner().invoke(command, words)
+        assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
 
 
 def test_nothing_of_ours(tmp_path: Path) -> None:
