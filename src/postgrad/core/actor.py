@@ -15,12 +15,16 @@ from postgrad.core.message import Message, Tool
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How to sample. Temperature 0 is greedy. `constrained`: the grammar of the offered tools is enforced."""
+    """How to sample. Temperature 0 is greedy. `constrained`: the grammar of the offered tools is enforced.
+
+    `top_logprobs` asks for the log-probabilities of so many likeliest tokens at every place; 0 asks for none.
+    """
 
     temperature: float = 0.0
     max_new_tokens: int = 128
     seed: int = 0
     constrained: bool = False
+    top_logprobs: int = 0
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -32,8 +36,21 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     hint: str | None = None
 
 
+class TokenChoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One token of an answer: its text, its log-probability in nats, and the likeliest tokens in its place."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An actor's answer. `cost` is in US dollars, None where no price is known; `seconds` is wall time."""
+    """An actor's answer. `cost` is in US dollars, None where no price is known; `seconds` is wall time.
+
+    `cached_tokens` of the prompt were read from the provider's prompt cache. `error` is a short code where the message
+    is None because something failed (`stop_reason` says what); an actor with nothing to say has none. `tokens` are
+    there where log-probabilities were asked for and given; they need not cover the whole message.
+    """
 
     message: Message | None
     model: str
@@ -42,6 +59,9 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     completion_tokens: int = 0
     seconds: float = 0.0
     cost: float | None = None
+    cached_tokens: int = 0
+    error: str | None = None
+    tokens: tuple[TokenChoice, ...] = ()
 
 
 class Actor(Protocol):

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 DEEPEST = (
     100  # levels of nesting in foreign JSON; the reader's recursion (redaction, ids) stays far below Python's limit
 )
@@ -29,6 +31,20 @@ def canonical_json(value: object) -> str:
 def content_id(value: object, *, length: int = 16) -> str:
     """First `length` hexadecimal digits of the SHA-256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def struct_id(value: object, *, length: int = 16) -> str:
+    """`content_id` of structs, many times faster.
+
+    msgspec writes the same JSON, sorted; numbers with a fraction it may write in another form, but always in the same.
+    """
+    try:
+        data = msgspec.json.encode(value, order="sorted")
+    except UnicodeEncodeError:
+        data = b"null"
+    if b"null" in data:  # it may stand for NaN, which must not have the id of null
+        data = canonical_json(msgspec.to_builtins(value)).encode()
+    return hashlib.sha256(data).hexdigest()[:length]
 
 
 def plain_json(value: object, *, encoding: str = "utf-8") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from postgrad.core.canonical import canonical_json
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import OutsideFailure
 
 
@@ -45,8 +45,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write `value` as canonical JSON in one step."""
-    write_text(path, canonical_json(value) + "\n")
+    """Write `value` as JSON in one step, keys in their order: a tool's parameters are shown to models as they stand."""
+    write_text(path, plain_json(value) + "\n")
 
 
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:

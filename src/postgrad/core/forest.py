@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from postgrad.core.annotation import Unit
+from postgrad.core.annotation import Item, Unit, branches_of, on_branches
 
 IntsT = NDArray[np.int64]
 
@@ -50,6 +50,25 @@ class Forest:
         if window is not None:
             seen &= self.positions_T[:, None] - self.positions_T[None, :] < window
         return seen
+
+
+def ancestors(forest: Forest, nodes_N: IntsT) -> tuple[Forest, IntsT]:
+    """The part of `forest` that `nodes_N` hang on, themselves included, and their places in it; it has no units."""
+    wanted_T = np.zeros(len(forest), dtype=np.int64)
+    wanted_T[nodes_N] = 1
+    below_T = np.concatenate([[0], np.cumsum(wanted_T)])  # wanted tokens before an index
+    kept_T = below_T[forest.exits_T] > below_T[:-1]  # one of them lies in the token's subtree
+    place_T = np.concatenate([[0], np.cumsum(kept_T)])
+    parents_K = forest.parents_T[kept_T]
+    part = Forest(
+        forest.tokens_T[kept_T],
+        forest.positions_T[kept_T],
+        place_T[forest.exits_T[kept_T]],
+        np.where(parents_K < 0, -1, place_T[parents_K]),
+        (),
+        (),
+    )
+    return part, place_T[nodes_N]
 
 
 class _Node:
@@ -114,10 +133,10 @@ def _layout(root: _Node) -> tuple[IntsT, IntsT, IntsT, IntsT]:
 def pack(units: Sequence[Unit], *, budget: int) -> list[Forest]:
     """Split `units` over forests of at most `budget` tokens each, keeping units that share a prefix together.
 
-    A unit is never split, and each appears in exactly one forest, so every item is scored once. A prefix shared by
-    units of two forests is repeated. A unit that alone exceeds the budget gets a forest of its own.
+    Every item is in exactly one forest, so it is scored once; a prefix shared by units of two forests is repeated. A
+    unit that alone exceeds the budget is cut at its branches; what cannot be cut gets a forest of its own.
     """
-    ordered = sorted(units, key=lambda unit: unit.branches[0])
+    ordered = sorted((part for unit in units for part in cut(unit, budget=budget)), key=lambda unit: unit.branches[0])
     forests: list[Forest] = []
     group: list[Unit] = []
     trie, size = _Node(), 0
@@ -134,6 +153,43 @@ def pack(units: Sequence[Unit], *, budget: int) -> list[Forest]:
     if group:
         forests.append(build_forest(group))
     return forests
+
+
+def cut(unit: Unit, *, budget: int) -> list[Unit]:
+    """`unit` in parts of at most `budget` tokens where its items allow it: each part repeats the prefix it needs.
+
+    Branches that one item reads together (a chosen and a rejected action) stay together, and a branch is never cut
+    within; branches that no item reads are left out of a unit that is cut.
+    """
+    if unit.tokens <= budget or _growth(_Node(), unit) <= budget:
+        return [unit]
+    parts: list[Unit] = []
+    held: list[Item] = []
+    for items in sorted(_inseparable(unit), key=lambda items: unit.branches[min(branches_of(items[0]))]):
+        if held and _growth(_Node(), _part(unit, held + items)) > budget:
+            parts.append(_part(unit, held))
+            held = []
+        held += items
+    return [*parts, _part(unit, held)] if held else [unit]
+
+
+def _inseparable(unit: Unit) -> list[list[Item]]:
+    """The unit's items in sets that share no branch with each other."""
+    sets: list[tuple[set[int], list[Item]]] = []
+    for item in unit.items:
+        branches, items = set(branches_of(item)), [item]
+        for other in [pair for pair in sets if pair[0] & branches]:
+            branches, items = branches | other[0], other[1] + items
+            sets.remove(other)
+        sets.append((branches, items))
+    return [items for _, items in sets]
+
+
+def _part(unit: Unit, items: Sequence[Item]) -> Unit:
+    """`items` with the branches that they read."""
+    kept = sorted({branch for item in items for branch in branches_of(item)})
+    moved = {branch: place for place, branch in enumerate(kept)}
+    return Unit(tuple(unit.branches[branch] for branch in kept), tuple(on_branches(item, moved) for item in items))
 
 
 def _growth(trie: _Node, unit: Unit) -> int:

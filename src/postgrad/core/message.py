@@ -7,11 +7,12 @@ argument string byte for byte beside the parsed object, because a broken string 
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
-from postgrad.core.canonical import content_id, too_deep
+from postgrad.core.canonical import struct_id, too_deep
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ResultStatus = Literal["ok", "error", "rejected", "interrupted", "cascade", "pending"]
@@ -83,7 +84,7 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque", rename={"type": "block_t
 Block = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """One message: a role and ordered blocks; `records` are the raw records that it came from."""
 
     role: Role
@@ -95,10 +96,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         """A message of one text block."""
         return cls(role, (Text(text),))
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Content id over role and blocks; where it was read from does not count."""
-        return content_id([self.role, msgspec.to_builtins(self.blocks)])
+        return struct_id([self.role, self.blocks])
 
     @property
     def text(self) -> str:

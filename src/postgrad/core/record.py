@@ -5,16 +5,40 @@ from __future__ import annotations
 import msgspec
 
 from postgrad.core.message import Message, Tool
+from postgrad.core.trace import Fidelity
 
 
 class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a row came from: trace and step, the rule that made it, the teachers behind it."""
+    """Where a row came from: trace and step, the rule that made it, the teachers behind it.
+
+    `why` is the reason in words (for a correction the user's), `cost` what the teachers' answers at this step cost in
+    US dollars (None: nobody was paid, or it is not known), `fidelity` how exactly the step's context is known.
+    """
 
     trace: str = ""
     step: int = -1
     rule: str = ""
     teachers: tuple[str, ...] = ()
     agreement: float | None = None
+    why: str = ""
+    cost: float | None = None
+    fidelity: Fidelity | None = None
+
+
+class SoftTargets(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A teacher's next-token distributions over an action, in the student's vocabulary.
+
+    T tokens of the action, as the student's tokenizer writes it. Per token the `k` likeliest continuations that the
+    teacher named, with their natural logarithms, and as the tail the logarithm of what all others have together.
+    `student` names the tokenizer.
+    """
+
+    teacher: str
+    student: str
+    tokens: tuple[int, ...]
+    ids: tuple[tuple[int, ...], ...]
+    logprobs: tuple[tuple[float, ...], ...]
+    tails: tuple[float, ...]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -22,7 +46,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``action`` alone is a row for cross-entropy; with ``rejected`` it is a preference pair; with ``hint`` it
     is a row for self-distillation, where ``action`` is the student's own and the hint, set before it, turns
-    the same weights into the teacher.
+    the same weights into the teacher. ``soft`` are a teacher's distributions over the tokens of ``action``.
     """
 
     messages: tuple[Message, ...]
@@ -32,3 +56,4 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     hint: str | None = None
     weight: float = 1.0
     provenance: Provenance = Provenance()
+    soft: SoftTargets | None = None

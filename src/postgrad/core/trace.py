@@ -106,7 +106,10 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One history. `index` is its place in its file; `records` in results are raw record numbers."""
+    """One history. `index` is its place in its file; `records` in results are raw record numbers.
+
+    `orphans` are results whose calls the source does not hold (a cut or slid window); they belong to no step.
+    """
 
     id: str
     source: Source
@@ -117,6 +120,7 @@ class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str | None = None
     task_id: str | None = None
     result_records: dict[str, int] = {}
+    orphans: tuple[ToolResult, ...] = ()
 
     @property
     def for_evaluation(self) -> bool:
@@ -134,10 +138,12 @@ class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def tool_results(self) -> int:
-        """Results received for those calls."""
-        return sum(len(step.results) for step in self.steps)
+        """Results received: for those calls, and orphans."""
+        return sum(len(step.results) for step in self.steps) + len(self.orphans)
 
     @property
     def flagged_errors(self) -> int:
-        """Results that the source itself flags as errors."""
-        return sum(result.is_error is True for step in self.steps for result in step.results)
+        """Results that the source itself flags as errors, and events so flagged (an error that answers no call)."""
+        results = sum(result.is_error is True for step in self.steps for result in step.results)
+        results += sum(result.is_error is True for result in self.orphans)
+        return results + sum(event.data.get("is_error") is True for event in self.events)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from postgrad.core.canonical import canonical_json
+from postgrad.core.canonical import plain_json
 from postgrad.core.message import ToolResult
 from postgrad.core.trace import Candidate, Feedback, Step, Trace
 from postgrad.traces.formats.openai_chat.messages import write_message
@@ -36,7 +36,7 @@ def exchange(
     time: str | None = None,
     own: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The object of one captured call; `canonical_json` of it is the line.
+    """The object of one captured call; `plain_json` of it is the line, which keeps the order of a tool's parameters.
 
     Args:
         request: the chat-completions request. Headers and keys in it are left out.
@@ -57,7 +57,7 @@ def exchange(
 
 def lines(trace: Trace) -> list[str]:
     """The lines of a trace, one per step, without line ends. Equal traces give equal lines."""
-    return [canonical_json(_exchange(trace, step)) for step in trace.steps]
+    return [plain_json(_exchange(trace, step)) for step in trace.steps]
 
 
 def _without_credentials(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,17 +4,18 @@
         for row in database.rows("select * from messages order by created"): ...
 
 Numbers count the rows in the order in which they were read, from 0. A row has no place in the file (offset -1); its
-length and hash are those of its values as JSON. The database is read from one consistent snapshot in memory, its
-write-ahead log included, and is never written to.
+length and hash are those of its values as JSON. The database is read from one consistent snapshot in a temporary
+file, its write-ahead log included, and is never written to.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import DataError
@@ -35,6 +36,16 @@ def tables(path: Path) -> frozenset[str]:
         return frozenset()
 
 
+def _copy(stream: BinaryIO, file: BinaryIO) -> tuple[int, str]:
+    """Size and SHA-256 of what was copied."""
+    digest, size = hashlib.sha256(), 0
+    while block := stream.read(1 << 20):
+        file.write(block)
+        digest.update(block)
+        size += len(block)
+    return size, digest.hexdigest()
+
+
 class Database(Ledger):
     """A snapshot of the database at `path`.
 
@@ -44,22 +55,22 @@ class Database(Ledger):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        with open_raw(path) as stream:
-            data = stream.read()
-        self.size, self.sha256 = len(data), hashlib.sha256(data).hexdigest()
-        self._connection = sqlite3.connect(":memory:")
+        self._folder = tempfile.TemporaryDirectory(prefix="postgrad-")
+        copy = Path(self._folder.name) / "database"
+        with open_raw(path) as stream, copy.open("wb") as file:
+            self.size, self.sha256 = _copy(stream, file)
+            # The header may still say "write-ahead log", of which this copy has none: all of it is in the pages.
+            file.seek(18)
+            file.write(b"\1\1")
+        self._connection = sqlite3.connect(f"{copy.as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        try:
-            # The header still says "write-ahead log", which a database in memory cannot have.
-            self._connection.deserialize(data[:18] + b"\1\1" + data[20:])
-        except sqlite3.Error as error:
-            raise DataError(f"cannot read the database: {error}", got=str(path)) from None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._connection.close()
+        self._folder.cleanup()
 
     def select(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The answer to a question that is no reading of records."""

@@ -8,8 +8,9 @@ read to its last whole item: the torn item is a record too ("truncated"), and so
     for row in document.rows("history"): ...             # Row(number, value), numbered from `first` through all lists
     document.envelope["info"]                            # the document without those lists
 
-A list may also be an object whose members are the records (`Row.key` is then the member's name). The whole text is
-held in memory. NaN, lone surrogates, duplicate keys and big integers pass as `json` reads them.
+A list may also be an object whose members are the records (`Item.key` is then the member's name). A star among the
+keys stands for every item of a list on the way: "batches.*.scopeSpans.*.spans" (`Item.place` has the numbers). The
+whole text is held in memory. NaN, lone surrogates, duplicate keys and big integers pass as `json` reads them.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Item:
-    """A record of a document: its number, its value, and the member name where the records are an object's members."""
+    """A record of a document; `key` is its member name in an object of records, `place` the keys of its list."""
 
     number: int
     value: Any
     key: str = ""
+    place: str = ""
 
 
 class JsonDocument(Ledger):
@@ -83,7 +85,7 @@ class JsonDocument(Ledger):
         for number, (at, key, value, start, stop) in enumerate(scan.found, first):
             offset, end = place.of(start), place.of(stop)
             self.enter(Entry(number, offset, end - offset, hashlib.sha256(data[offset:end]).hexdigest()))
-            items.setdefault(at, []).append(Item(number, value, key))
+            items.setdefault(_pattern(at), []).append(Item(number, value, key, at))
         if scan.torn is not None:
             offset = place.of(scan.torn)
             torn = hashlib.sha256(data[offset:]).hexdigest()
@@ -105,6 +107,11 @@ def _bytes(ledger: Ledger) -> bytes:
         except OSError as error:
             raise DataError(f"cannot read the file: {error.strerror}", got=str(ledger.path)) from None
     return bytes(data)
+
+
+def _pattern(place: str) -> str:
+    """The name under which a reader asked for the list at `place`."""
+    return ".".join("*" if key.isdigit() else key for key in place.split("."))
 
 
 class _TornError(Exception):
@@ -130,11 +137,14 @@ class _Scan:
     def value(self, at: int, path: str) -> tuple[Any, int]:
         """The value at `at` without its records, and where it ends."""
         opening = self.text[at : at + 1]
-        wanted = path in self.lists
+        wanted = _pattern(path) in self.lists
+        below = f"{_pattern(path)}." if path else ""
         if opening == "[" and wanted:
             return [], self._list(at, path)
-        if opening == "{" and (wanted or not path or any(name.startswith(f"{path}.") for name in self.lists)):
+        if opening == "{" and (wanted or not path or any(name.startswith(below) for name in self.lists)):
             return self._object(at, path, records=wanted)
+        if opening == "[" and any(name.startswith(f"{below}*") for name in self.lists):
+            return self._items(at, path)
         if not path and opening not in ("{", "["):
             raise _TornError
         return self._decode(at)
@@ -156,6 +166,18 @@ class _Scan:
             self.found.append((path, "", value, at, end))
             at = self._after(end, "]")
         return at + 1
+
+    def _items(self, at: int, path: str) -> tuple[list[Any], int]:
+        """A list on the way to other lists."""
+        items: list[Any] = []
+        if not path:
+            self.recovered = items
+        at = self.skip(at + 1)
+        while not self.text.startswith("]", at):
+            item, end = self.value(at, f"{path}.{len(items)}" if path else str(len(items)))
+            items.append(item)
+            at = self._after(end, "]")
+        return items, at + 1
 
     def _object(self, at: int, path: str, *, records: bool) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import Any
 from postgrad.core.errors import DataError
 from postgrad.traces import database, jsonl
 from postgrad.traces.document import JsonDocument
-from postgrad.traces.raw import STREAM_FAULTS, ZIP, members, open_raw
+from postgrad.traces.raw import SQLITE, STREAM_FAULTS, ZIP, members, open_raw
 
 _START = 1 << 16
 
@@ -47,18 +47,25 @@ class Head:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The first JSON objects, one a line; a document that spreads over lines gives none."""
-        return [] if self.path.is_dir() else jsonl.head(self.path, rows=self._rows, limit=self._limit)
+        """The first JSON objects, one a line; a document that spreads over lines gives none, and so does a container."""
+        if self.path.is_dir() or self.start.startswith((ZIP, SQLITE)):
+            return []
+        return jsonl.head(self.path, rows=self._rows, limit=self._limit)
 
     @cached_property
     def document(self) -> Any:
         """The JSON object or list that the file is, None when it is something else; cut off at its end it still is."""
-        if self.start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") or len(self.rows) > 1:
+        start = self.start.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start[:1] not in (b"{", b"[") or (start[:1] == b"{" and len(self.rows) > 1 and _are_lines(start)):
             return None
         try:
-            return _document(self.path)
+            value, self.torn = _document(self.path)
         except DataError:
             return None
+        return value
+
+    torn = False
+    """Whether `document`, once asked for, stops in the middle: what it holds is then only what is whole at the top."""
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -81,10 +88,16 @@ class Head:
         return "" if b"\0" in self.start else self.start.decode("utf-8", "replace")
 
 
-def _document(path: Path) -> Any:
-    """The document, with a list at the top kept as a list."""
+def _are_lines(start: bytes) -> bool:
+    """Whether a text that holds several objects is JSON lines; a document written over lines has such lines too."""
+    line, end, _ = start.partition(b"\n")
+    return not end or jsonl.decode(line)[1] == "ok"
+
+
+def _document(path: Path) -> tuple[Any, bool]:
+    """The document, with a list at the top kept as a list, and whether it stops in the middle."""
     whole = JsonDocument(path, "")
     items = list(whole.rows(""))
     if isinstance(whole.envelope, list):
-        return [item.value for item in items]
-    return {item.key: item.value for item in items}
+        return [item.value for item in items], whole.truncated
+    return {item.key: item.value for item in items}, whole.truncated

@@ -3,7 +3,10 @@ r"""JSON lines, byte-exact: every line is a record with its offset, length, hash
 Lines end at b"\n" and nowhere else: U+2028, U+0085 and the like are legal inside JSON strings. A broken line never
 ends the reading. Invalid UTF-8 becomes lone surrogates (`surrogateescape`), NaN, big integers and duplicate keys
 pass as `json` reads them; the raw bytes stay in the store. Offsets, sizes and hashes count uncompressed bytes. One
-line must fit in memory.
+line must fit in memory; of the lines before it only about 60 bytes each stay there.
+
+msgspec decodes three to five times faster than `json` and gives the same value wherever it gives one (a property
+test holds it to that); what it refuses (NaN, lone surrogates, bytes that are no UTF-8) goes to `json`.
 """
 
 from __future__ import annotations
@@ -11,17 +14,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from postgrad.core.canonical import DEEPEST, too_deep
 from postgrad.core.errors import DataError
-from postgrad.traces.ledger import Entry, Ledger
+from postgrad.traces.ledger import Entry, Ledger, settled
 from postgrad.traces.raw import STREAM_FAULTS, open_raw
-from postgrad.traces.records import RecordStatus
+from postgrad.traces.records import RecordStatus, RecordTable
 
 _BOM = b"\xef\xbb\xbf"
 _OBJECT = re.compile(r'\{\s*"')  # a record starts so; inside a string of JSON its quote would be escaped
@@ -51,8 +56,22 @@ def head(path: Path, *, rows: int, limit: int) -> list[dict[str, Any]]:
     return found
 
 
+_FAST = msgspec.json.Decoder()
+
+
 def decode(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
     """The objects on a line and how it is: "ok" is exactly one object, "glued" is several or one after a torn one."""
+    try:
+        value = _FAST.decode(line)
+    except (ValueError, RecursionError):
+        return _decode_odd(line)
+    if not isinstance(value, dict) or (line.count(b"{") + line.count(b"[") > DEEPEST and too_deep(value)):
+        return [], "bad_json"
+    return [value], "ok"
+
+
+def _decode_odd(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
+    """A line that is no strict JSON, read as far as `json` and recovery can."""
     text = line.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
     if not text:
         return [], "blank"
@@ -101,9 +120,17 @@ def _scan(text: str, start: int) -> tuple[list[Any], int]:
 
 @dataclass
 class JsonLines(Ledger):
-    """One pass over a file of JSON lines; the number of a record is the 1-based number of its line."""
+    """One pass over a file of JSON lines; the number of a record is the 1-based number of its line.
 
+    `decoding` says what objects are on a line; only formats whose lines are no objects need their own.
+    """
+
+    decoding: Callable[[bytes], tuple[list[dict[str, Any]], RecordStatus]] = decode
     _digest: Any = field(default_factory=hashlib.sha256)
+    _table: RecordTable = field(default_factory=RecordTable)
+
+    def __post_init__(self) -> None:
+        self.entries = cast(dict[int, Entry], _Entries(self._table))
 
     @property
     def sha256(self) -> str:
@@ -112,25 +139,36 @@ class JsonLines(Ledger):
 
     def rows(self) -> Iterator[Row]:
         """Every object in the file, in order."""
+        table, update, sha256 = self._table, self._digest.update, hashlib.sha256
         for number, line in enumerate(self._lines(), 1):
-            objects, status = decode(line)
+            objects, status = self.decoding(line)
             if status == "bad_json" and not line.endswith(b"\n"):
                 status = "truncated"
-            self.enter(Entry(number, self.size, len(line), hashlib.sha256(line).hexdigest(), status))
+            table.add(number, offset=self.size, length=len(line), digest=sha256(line).digest(), status=status)
             self.size += len(line)
-            self._digest.update(line)
+            update(line)
             if status not in ("ok", "blank"):
                 self._tell(number, status, len(objects))
             for value in objects:
                 yield Row(number, value)
+
+    def use(self, number: int, used_as: str, row_kind: str) -> None:
+        """Say what a line was used as. The first word stays (a glued line holds several objects)."""
+        self._table.use(number - 1, used_as, row_kind)
+
+    def _offset(self, number: int) -> int:
+        return self._table.offsets[number - 1] if 0 < number <= len(self._table) else -1
+
+    def _closed(self) -> RecordTable:
+        return settled(self._table)
 
     def _lines(self) -> Iterator[bytes]:
         with open_raw(self.path) as stream:
             try:
                 yield from stream
             except STREAM_FAULTS as error:
-                done = f"read the {len(self.entries)} lines before it"
-                self.note(f"the compressed data is broken: {error}", done=done, line=len(self.entries))
+                done = f"read the {len(self._table)} lines before it"
+                self.note(f"the compressed data is broken: {error}", done=done, line=len(self._table))
             except OSError as error:
                 raise DataError(f"cannot read the file: {error.strerror}", got=str(self.path)) from None
 
@@ -142,3 +180,22 @@ class JsonLines(Ledger):
         }[status]
         done = f"recovered {objects} object(s)" if objects else "kept raw, not used"
         self.note(what, done=done, line=number)
+
+
+class _Entries(Mapping[int, Entry]):
+    """The lines as the entries of a ledger, to be looked at."""
+
+    def __init__(self, table: RecordTable) -> None:
+        self._table = table
+
+    def __getitem__(self, number: int) -> Entry:
+        if not 0 < number <= len(self._table):
+            raise KeyError(number)
+        r = self._table[number - 1]
+        return Entry(r.number, r.offset, r.length, r.sha256, r.status, r.row_kind, r.used_as)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(1, len(self._table) + 1))
+
+    def __len__(self) -> int:
+        return len(self._table)

@@ -1,17 +1,20 @@
 """`Ledger`: the books of one source. Every record is entered once, and what it was used as is written beside it.
 
 A reader opens its source through `JsonLines`, `JsonDocument` or `Database`; each of them is a ledger that enters the
-records as it goes. The reader then calls `use` for every record and `result` at the end, which refuses to close
-while a record has no use.
+records as it goes. The reader then calls `use` for every record and, at the end, `result`, which refuses to close
+while a record has no use. A reader that can finish traces before the end of its source gives them to `stream`
+instead, one by one, so that a source larger than the memory can be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.records import Diagnostic, RawRecord, ReadResult, RecordStatus
+from postgrad.traces.records import Diagnostic, ReadResult, RecordStatus, RecordTable
+from postgrad.traces.spool import Spool
 
 
 @dataclass
@@ -49,18 +52,42 @@ class Ledger:
 
     def note(self, what: str, *, done: str, line: int | None = None) -> None:
         """Add a diagnostic about a record, or about the whole source."""
-        entry = self.entries.get(line) if line is not None else None
-        offset = entry.offset if entry and entry.offset >= 0 else None
-        self.diagnostics.append(Diagnostic(str(self.path), what, done, line, offset))
+        offset = self._offset(line) if line is not None else -1
+        self.diagnostics.append(Diagnostic(str(self.path), what, done, line, offset if offset >= 0 else None))
 
-    def result(self, source: Source, traces: list[Trace]) -> ReadResult:
+    def result(self, source: Source, traces: Sequence[Trace]) -> ReadResult:
         """The finished reading. Records that gave no object are accounted for as "unreadable" here."""
-        for entry in self.entries.values():
-            if not entry.used_as and entry.status != "ok":
-                self.use(entry.number, "blank" if entry.status == "blank" else "unreadable", entry.status)
-        records = tuple(
-            RawRecord(e.number, e.offset, e.length, e.sha256, e.status, e.row_kind, e.used_as)
-            for e in self.entries.values()
-        )
-        assert all(record.used_as for record in records), "a reader left a record unaccounted for"
-        return ReadResult(source, self.size, records, tuple(traces), tuple(self.diagnostics))
+        table = self._closed()
+        return ReadResult(source, self.size, table, tuple(traces), tuple(self.diagnostics))
+
+    def stream(self, traces: Iterable[Trace], source: Callable[[], Source]) -> ReadResult:
+        """The finished reading of traces that come one by one, while the records are still being read.
+
+        Args:
+            traces: usually a generator that goes through `rows`; their `source` may be anything.
+            source: called after the last trace, when hash and version are known. It becomes every trace's source.
+        """
+        spool = Spool()
+        for trace in traces:
+            spool.append(trace)
+        found = source()
+        return ReadResult(found, self.size, self._closed(), spool.closed(found), tuple(self.diagnostics))
+
+    def _offset(self, number: int) -> int:
+        entry = self.entries.get(number)
+        return entry.offset if entry else -1
+
+    def _closed(self) -> RecordTable:
+        table = RecordTable()
+        for row, e in enumerate(self.entries.values()):
+            digest = bytes.fromhex(e.sha256)
+            table.add(e.number, offset=e.offset, length=e.length, digest=digest, status=e.status)
+            if e.used_as:
+                table.use(row, e.used_as, e.row_kind)
+        return settled(table)
+
+
+def settled(table: RecordTable) -> RecordTable:
+    """A finished table: every record says what it was used as."""
+    assert table.settle(), "a reader left a record unaccounted for"
+    return table

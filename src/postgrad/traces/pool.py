@@ -61,7 +61,9 @@ class CallIds:
         waiting = self._open[provider_id]
         if not waiting:
             return None
-        earlier = [entry for entry in waiting if entry[0] <= place]
-        chosen = max(earlier) if earlier else min(waiting)
+        earlier = [entry[0] for entry in waiting if entry[0] <= place]
+        nearest = max(earlier) if earlier else min(entry[0] for entry in waiting)
+        # Calls of one message are answered in their order.
+        chosen = next(entry for entry in waiting if entry[0] == nearest)
         waiting.remove(chosen)
         return chosen[1]

@@ -49,6 +49,14 @@ def reader(format: str) -> Reader:
     return cast(Reader, resolve("format", format, READERS)())
 
 
+def version(format: str) -> str:
+    """The version of the reader of that name: readings of another version are made anew from the raw layer.
+
+    A reader says it in its attribute `version`, 1 where it has none.
+    """
+    return str(getattr(reader(format), "version", 1))
+
+
 def detect(path: Path) -> str | None:
     """The name of the format of `path`, None when no reader recognises it.
 

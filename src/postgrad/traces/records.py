@@ -8,31 +8,14 @@ records and are not counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from postgrad.core.trace import Source, Trace
+from postgrad.traces.record_table import BLANK, RawRecord, RecordStatus, RecordTable
 
-RecordStatus = Literal["ok", "bad_json", "truncated", "glued", "blank"]
-BLANK = "blank"
-
-
-class RawRecord(msgspec.Struct, frozen=True):
-    """One raw record: 1-based number, place and SHA-256 of its bytes (line end included), and what became of it.
-
-    `status`: "truncated" is a last line that stops in the middle, "glued" several objects on one line.
-    `row_kind` is the format's own word for the record; `used_as` is ours ("" would mean: not accounted for).
-    """
-
-    number: int
-    offset: int
-    length: int
-    sha256: str
-    status: RecordStatus
-    row_kind: str
-    used_as: str
+__all__ = ["BLANK", "Diagnostic", "RawRecord", "ReadResult", "RecordStatus", "RecordTable", "counts", "totals"]
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
@@ -46,18 +29,21 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class ReadResult(msgspec.Struct, frozen=True):
-    """A file, read. `size` counts the uncompressed bytes, of which `source.sha256` is the hash."""
+    """A file, read. `size` counts the uncompressed bytes, of which `source.sha256` is the hash.
+
+    Records and traces are sequences and need not be in memory: go through them one by one.
+    """
 
     source: Source
     size: int
-    records: tuple[RawRecord, ...]
-    traces: tuple[Trace, ...]
+    records: RecordTable
+    traces: Sequence[Trace]
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def uses(self) -> Counter[str]:
         """How many records were used as what; the values sum to the number of records."""
-        return Counter(record.used_as for record in self.records if record.status != BLANK)
+        return self.records.uses()
 
 
 def counts(trace: Trace) -> dict[str, int]:
@@ -66,7 +52,7 @@ def counts(trace: Trace) -> dict[str, int]:
         "steps": len(trace.steps),
         "tool_calls": trace.tool_calls,
         "tool_results": trace.tool_results,
-        "calls_without_result": trace.tool_calls - trace.tool_results,
+        "calls_without_result": trace.tool_calls + len(trace.orphans) - trace.tool_results,
         "flagged_errors": trace.flagged_errors,
     }
 

@@ -1,18 +1,24 @@
-"""`Redactor`: secrets out, before anything leaves the machine or becomes training data.
+"""`Redactor`: secrets out, before anything leaves the machine or becomes training data; personal data on request.
 
-Secrets are found by betterleaks (gitleaks' rules, run in process) and by our rules (`redact_rules`). A secret is
-replaced by ``<secret:RULE:N>``: the kind stays readable, the same secret always gets the same mark, and a secret that
-was found once is replaced everywhere in the value at hand, also where nothing around it gives it away. Arguments of
-tool calls stay valid JSON and agree with their raw string. Text without secrets comes back unchanged.
+Secrets are found by betterleaks (gitleaks' rules, run in process) and by our rules (`redact_rules`), personal data by
+`redact_pii`. A find is replaced by ``<secret:RULE:N>`` or ``<pii:KIND:N>``: the kind stays readable, the same find
+always gets the same mark, and what was found once is replaced everywhere in the value at hand, also where nothing
+around it gives it away. Arguments of tool calls stay valid JSON and agree with their raw string. Text without finds
+comes back unchanged.
+
+N counts from 1. With a `key` it is made from the find itself instead (8 digits of a keyed hash): whoever has the key
+gives the same find the same mark, in whatever order, process or run it comes, and nobody else learns anything from it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import betterleaks
@@ -20,27 +26,47 @@ import msgspec
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import ToolCall
-from postgrad.core.trace import Trace
+from postgrad.core.trace import Request, Trace
+from postgrad.traces import redact_pii
 from postgrad.traces.pool import MessagePool
 from postgrad.traces.redact_rules import CREDENTIAL_KEYS, MARK, RULES, benign
+from postgrad.traces.redact_sieve import may_hold_secret
 
 ValueT = TypeVar("ValueT")
 
 _SURROGATE = re.compile("[\x00\ud800-\udfff]")
+_BOOKKEEPING = frozenset(
+    {"records", "role", "is_error", "status", "index", "fidelity", "missing", "chosen", "kind", "time"}
+)
 _SHORTEST = 8  # no rule finds a secret in less text
 _EVERYWHERE = 12  # shorter secrets are ordinary words elsewhere: they are replaced only where they were found
 
 
 class Redactor:
-    """Keeps what it has found, so use one for everything that belongs together. `counts`: replacements by rule."""
+    """Keeps what it has found, so use one for everything that belongs together. `counts`: replacements by rule.
 
-    def __init__(self) -> None:
+    Args:
+        key: makes the marks' numbers, see above.
+        also: what to take out beside secrets: "pii" (addresses and numbers), "names" (of persons).
+
+    Raises:
+        MissingDependency: "names" without the library that knows them.
+    """
+
+    def __init__(self, *, key: bytes | None = None, also: Iterable[str] = ()) -> None:
         self.counts: Counter[str] = Counter()
+        self._key = key
+        self._finders = [_secrets, *(redact_pii.finder(kind) for kind in also)]
         self._marks: dict[str, str] = {}
         self._plain: dict[str, str] = {}
         self._numbers: Counter[str] = Counter()
         self._known: re.Pattern[str] | None = None
         self._scanned: set[bytes] = set()
+
+    @property
+    def finds(self) -> int:
+        """How many different finds it knows; what was redacted before the number grew may hold one."""
+        return len(self._marks)
 
     def ask(self, ask: Ask) -> Ask:
         """An ask as it may leave the machine."""
@@ -62,7 +88,8 @@ class Redactor:
             return
         self._scanned.add(digest)
         new = False
-        for rule, secret in _finds(MARK.sub(" ", text)):
+        scanned = MARK.sub(" ", text) if "<" in text else text
+        for rule, secret in (find for finder in self._finders for find in finder(scanned)):
             if secret not in self._marks and secret in text:
                 self._marks[secret] = self._mark_for(rule, secret)
                 new = True
@@ -74,8 +101,10 @@ class Redactor:
         """The mark of a new find. A key with its line ends written as backslash-n is the key that has real ones."""
         plain = secret.replace("\\r", "").replace("\\n", "\n").replace("\r", "")
         if plain not in self._plain:
+            kind, _, name = rule.rpartition(":")
             self._numbers[rule] += 1
-            self._plain[plain] = f"<secret:{rule}:{self._numbers[rule]}>"
+            number = self._numbers[rule] if self._key is None else _keyed(self._key, plain)
+            self._plain[plain] = f"<{kind or 'secret'}:{name}:{number}>"
         return self._plain[plain]
 
     def _walk(self, value: Any) -> Any:
@@ -93,7 +122,8 @@ class Redactor:
         return type(value)(self._walk(item) for item in value) if isinstance(value, list | tuple) else value
 
     def _text(self, text: str) -> str:
-        if self._known is None or not self._known.search(text):
+        # Looking for every find by itself is many times faster than the expression, which only few texts need.
+        if self._known is None or not any(secret in text for secret in self._marks):
             return text
         return self._known.sub(self._mark, text)
 
@@ -132,8 +162,13 @@ class Redactor:
             )
             others = {name: self._walk(getattr(step, name)) for name in ("candidates", "results", "feedback")}
             steps.append(msgspec.structs.replace(step, request=request, **others))
-        events = self._walk(trace.events)
-        return msgspec.structs.replace(trace, messages=pool.messages, steps=tuple(steps), events=events)
+        others = {name: self._walk(getattr(trace, name)) for name in ("events", "orphans")}
+        return msgspec.structs.replace(trace, messages=pool.messages, steps=tuple(steps), **others)
+
+
+def _keyed(key: bytes, plain: str) -> str:
+    digest = hmac.digest(key, plain.encode("utf-8", "surrogatepass"), "sha256")
+    return f"{int.from_bytes(digest[:8], 'big') % 10**8:08d}"
 
 
 def _bounded(secret: str) -> str:
@@ -142,34 +177,56 @@ def _bounded(secret: str) -> str:
     return word if len(secret) >= _EVERYWHERE else rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every string to scan. A dict's entry is scanned as ``key = "value"`` too: the key is half of the evidence."""
+def _texts(value: Any) -> Iterable[str]:
+    """Every string to scan, each once.
+
+    A dict's entry is scanned as ``key = "value"``: the key is half of the evidence.
+    """
+    found: dict[str, None] = {}
+    _collect(value, found, set())
+    return found
+
+
+def _collect(value: Any, found: dict[str, None], seen: set[int]) -> None:
+    """Add the strings in `value`. A message that stands in many places is one object: `seen` knows those."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, Trace):
-        requests = [(step.request.tools, step.request.params) for step in value.steps]
-        answers = [(step.candidates, step.results, step.feedback) for step in value.steps]
-        yield from _texts([list(value.messages.values()), requests, answers, value.events])
+        found[value] = None
     elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _texts(getattr(value, name))
+        if id(value) not in seen:
+            seen.add(id(value))
+            for name in _scanned_fields(type(value)):
+                _collect(getattr(value, name), found, seen)
     elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, str) and isinstance(item, str):
-                yield f'{"authorization" if key.lower() in CREDENTIAL_KEYS else key} = "{item}"'
+                found[f'{"authorization" if key.lower() in CREDENTIAL_KEYS else key} = "{item}"'] = None
             else:
-                yield from _texts(item)
+                _collect(item, found, seen)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            _collect(item, found, seen)
 
 
-def _finds(text: str) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=64)
+def _scanned_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Fields that can hold a secret; those of a trace beside its content say where it comes from."""
+    if kind is Trace:
+        return ("messages", "steps", "events", "orphans")
+    if kind is Request:
+        return ("tools", "params")  # its messages are ids, and as many again for every step
+    return tuple(name for name in kind.__struct_fields__ if name not in _BOOKKEEPING)
+
+
+def _secrets(text: str) -> Iterator[tuple[str, str]]:
     """Rule and secret of every find, our rules first: they name the kind more exactly than a generic one."""
-    for rule, pattern in RULES:
-        for match in pattern.finditer(text):
-            if not benign(rule, match["secret"]):
-                yield rule, match["secret"]
+    if not may_hold_secret(text):
+        return
+    lower = text.lower()
+    for rule, words, pattern in RULES:
+        if any(word in lower for word in words):
+            for match in pattern.finditer(text):
+                if not benign(rule, match["secret"]):
+                    yield rule, match["secret"]
     # The engine reads a C string in UTF-8: a NUL would end the scan, a lone surrogate cannot be passed.
     for find in betterleaks.scan_string(_SURROGATE.sub(" ", text)):
         secret = find.secret

@@ -1,24 +1,28 @@
 """`Store`: a folder with the raw bytes of every source, and what was read from them, in Parquet.
 
-    STORE/store.json              marks the folder as a store
-          raw/SHA256.zst          the source's bytes, uncompressed hash, only readable by the owner
-          records/SHA256.parquet  the record table
-          traces/SHA256.parquet   a row per trace: plain columns, and the whole trace as JSON in `trace`
-          sources/SHA256.json     the source; written last, so what it does not name is not in the store
+    STORE/store.json     marks the folder as a store; with an encrypted raw layer also what knows its passphrase again
+          journal.jsonl  what is in the store (`journal`): a source is, from the moment that a line here says so
+          raw/  records/  traces/  messages/    the rows of some sources a file (`segment`)
 
-Any Parquet reader can use the tables: ``duckdb -c "select id, steps, flagged_errors from 'STORE/traces/*.parquet'"``.
-A source is named by its content: the same file again adds nothing and a file that has grown takes the place of its
-older reading. Of several readings of one session (equal trace id: the reader's docstring says what that means) the
-one that holds all steps of another hides it; where two went different ways after a common beginning both are kept,
-the second under an id of its own. Traces are stored as given: redact before adding. Not covered: deleting a source.
+Any Parquet reader can use the tables:
+
+    duckdb -c "select id, format, steps, flagged_errors from 'STORE/traces/*.parquet'"
+    duckdb -c "select t.id, m.role, m.blocks from 'STORE/traces/*.parquet' t, unnest(t.messages) as u(id)
+               join 'STORE/messages/*.parquet' m on m.id = u.id"
+
+A source is named by its content: the same file again adds nothing, and a file that has grown adds its new bytes and
+replaces its older reading. Of several readings of one session (equal trace id: the reader's docstring says what that
+means) the one that holds all steps of another hides it; where two went different ways after a common beginning both
+are kept, the second under an id of its own. Traces are stored as given: redact before adding. One process writes at a
+time; readers need no lock. Not covered: deleting a source.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
+import fcntl
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,40 +30,19 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 
-from postgrad.core.canonical import canonical_json, content_id
-from postgrad.core.errors import DataError
-from postgrad.core.files import replacing, write_json
+from postgrad.core.errors import DataError, OutsideFailure
+from postgrad.core.files import write_json
 from postgrad.core.trace import Trace
-from postgrad.traces.raw import open_raw
-from postgrad.traces.records import RawRecord, ReadResult, counts
+from postgrad.traces.journal import Journal, Line, StoredSource
+from postgrad.traces.records import ReadResult
+from postgrad.traces.segment import Segment
+from postgrad.traces.segment_tables import RECORDS
+from postgrad.traces.shelf import Shelf, sweep
+from postgrad.traces.vault import Key, Lock, RawMode, ask_passphrase, read_pieces
 
 _MARK = "store.json"
-_BLOCK = 1 << 20
-_ROW_GROUP = 16  # traces read into memory together
-
-_RECORDS = pa.schema(
-    [("number", pa.int64()), ("offset", pa.int64()), ("length", pa.int64())]
-    + [(name, pa.string()) for name in ("sha256", "status", "row_kind", "used_as")]
-)
-_TEXTS = ("id", "format", "path", "source", "app", "app_version", "parent", "task_id", "first_time", "last_time")
-_NUMBERS = ("index", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
-_TRACES = pa.schema(
-    [(name, pa.string()) for name in _TEXTS]
-    + [(name, pa.int64()) for name in _NUMBERS]
-    + [("models", pa.list_(pa.string())), ("step_keys", pa.list_(pa.string())), ("trace", pa.string())]
-)
-
-
-class StoredSource(msgspec.Struct, frozen=True):
-    """A source in the store: where it was read, its size and hash, and how its records were used."""
-
-    path: str
-    format: str
-    sha256: str
-    size: int
-    uses: dict[str, int]
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -68,34 +51,62 @@ class Store:
 
     folder: Path
 
-    def add(self, result: ReadResult, *, raw: bool = True) -> bool:
+    def add(self, result: ReadResult, *, raw: RawMode = "keep") -> bool:
         """Add a reading; True if its source is new. An older reading of the same growing file is dropped.
 
         Args:
             result: what a reader gave, with `traces` redacted as they are to be kept.
-            raw: keep the source's bytes too.
+            raw: what to do with the source's bytes.
 
         Raises:
-            DataError: the folder holds something else, or the file changed since it was read.
+            DataError: the folder holds something else, the file changed since it was read, or somebody else writes.
             OutsideFailure: the disk is full or not writable.
         """
-        self._claim()
-        sha = result.source.sha256
-        before = {source.sha256: source for source in self.sources()} if self.exists else {}
-        older = self._copy_raw(result, before.values(), keep=raw)
-        _write_table(self.folder / "records" / f"{sha}.parquet", _record_table(result.records))
-        _write_table(self.folder / "traces" / f"{sha}.parquet", _trace_table(result))
-        stored = StoredSource(result.source.path, result.source.format, sha, result.size, dict(result.uses))
-        if sha not in before:
-            write_json(self._file("sources", sha), msgspec.to_builtins(stored))
-        for outgrown in older:
-            self._drop(outgrown)
-        return sha not in before
+        with self.writing() as journal:
+            if result.source.sha256 in journal.sources:
+                return False
+            key = self.key(new=True) if raw == "encrypt" else None
+            with Segment(self.folder, raw=raw, key=key) as segment:
+                source, outgrown = segment.add(result, result.traces, older=journal.sources.values())
+            journal.append([Line(source=source, gone=tuple(outgrown))])
+        return True
 
     @property
     def exists(self) -> bool:
         """Whether the folder is a store."""
         return (self.folder / _MARK).is_file()
+
+    @contextmanager
+    def writing(self) -> Iterator[Journal]:
+        """The journal, for as long as this process alone may write. Afterwards no row is left that it does not name.
+
+        Raises:
+            DataError: the folder holds something else, or another process is writing.
+            OutsideFailure: the disk is full or not writable.
+        """
+        self._claim()
+        with (self.folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                do = "wait until it is done, or give another store"
+                raise DataError("another process is writing to this store", got=str(self.folder), do=do) from None
+            journal = self.journal()
+            try:
+                yield journal
+                sweep(self.folder, journal)
+                journal.tidy()
+            except (OSError, pa.ArrowException) as error:
+                raise OutsideFailure(f"cannot write the store {self.folder}: {error}") from error
+
+    def journal(self) -> Journal:
+        """What is in the store.
+
+        Raises:
+            DataError: the folder is no trace store.
+        """
+        self.mark()
+        return Journal(self.folder / "journal.jsonl")
 
     def sources(self) -> list[StoredSource]:
         """What was added, ordered by path.
@@ -103,11 +114,7 @@ class Store:
         Raises:
             DataError: the folder is no trace store.
         """
-        if not self.exists:
-            raise DataError("no trace store here", got=str(self.folder), do="run: postgrad ingest PATH -o STORE")
-        files = (self.folder / "sources").glob("*.json")
-        found = [msgspec.convert(json.loads(file.read_bytes()), StoredSource) for file in files]
-        return sorted(found, key=lambda source: (source.path, source.sha256))
+        return sorted(self.journal().sources.values(), key=lambda source: (source.path, source.sha256))
 
     def traces(self) -> Iterator[Trace]:
         """Every session once, ordered by source path and place in the file; a few traces in memory at a time.
@@ -115,160 +122,86 @@ class Store:
         Raises:
             DataError: the folder is no trace store.
         """
-        order = [source.sha256 for source in self.sources()]
-        kept = self._kept(order)
-        for sha in order:
-            with pq.ParquetFile(self._file("traces", sha)) as file:
-                for batch in file.iter_batches(batch_size=_ROW_GROUP, columns=["id", "index", "trace"]):
-                    for row in batch.to_pylist():
-                        name = kept.get((sha, row["index"]))
-                        if name is not None:
-                            trace = msgspec.convert(json.loads(row["trace"]), Trace)
-                            yield msgspec.structs.replace(trace, id=name)
+        return Shelf(self.folder, self.sources()).traces()
 
     def records(self, sha256: str) -> pa.Table:
-        """The record table of a source."""
-        return pq.read_table(self._file("records", sha256))
+        """The record table of a source.
+
+        Raises:
+            DataError: the store does not hold it.
+        """
+        path = self.folder / "records" / f"{self._source(sha256).segment}.parquet"
+        if not path.exists():  # a source without a single record
+            return pa.Table.from_pylist([], schema=RECORDS).drop_columns(["source"])
+        return pq.read_table(path, filters=[("source", "=", sha256)], partitioning=None).drop_columns(["source"])
 
     def raw(self, sha256: str) -> bytes:
         """The bytes of a source, uncompressed.
 
         Raises:
-            DataError: the store does not hold them.
+            DataError: the store does not hold them, or the passphrase is wrong.
+        """
+        return b"".join(self.raw_blocks(self._source(sha256)))
+
+    def raw_blocks(self, source: StoredSource) -> Iterator[bytes]:
+        """The bytes of a source, a few megabytes at a time.
+
+        Raises:
+            DataError: the store does not hold them, or the passphrase is wrong.
+        """
+        if source.raw == "drop":
+            raise DataError(
+                "the store does not hold these bytes", got=source.sha256, do="ingest the file again with raw kept"
+            )
+        return read_pieces(self.folder / "raw", source.pieces, self.key() if source.raw == "encrypt" else None)
+
+    def key(self, *, new: bool = False) -> Key:
+        """The key of the encrypted raw layer; `new`: make one if the store has none yet.
+
+        Raises:
+            ConfigError: there is no passphrase.
+            DataError: the passphrase is wrong.
+        """
+        mark = self.mark()
+        if "lock" in mark:
+            return Key.of(ask_passphrase(new=False), msgspec.convert(mark["lock"], Lock))
+        if not new:
+            raise DataError("this store has no encrypted raw layer", got=str(self.folder))
+        key, lock = Key.create(ask_passphrase(new=True))
+        write_json(self.folder / _MARK, {**mark, "lock": msgspec.to_builtins(lock)})
+        return key
+
+    def mark(self) -> dict[str, Any]:
+        """What the file that marks the store says.
+
+        Raises:
+            DataError: the folder is no trace store, or one of another version.
         """
         try:
-            packed = self._file("raw", sha256).read_bytes()
-        except FileNotFoundError:
-            raise DataError("the store does not hold these bytes", got=sha256, do="ingest the file again") from None
-        return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read()
+            mark: dict[str, Any] = json.loads((self.folder / _MARK).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            do = "run: postgrad ingest PATH -o STORE"
+            raise DataError("no trace store here", got=str(self.folder), do=do) from None
+        except ValueError as error:
+            raise DataError(f"the store's mark is damaged: {error}", got=str(self.folder / _MARK)) from None
+        if mark.get("version") != _VERSION:
+            what = f"a trace store of version {mark.get('version')}"
+            raise DataError(what, got=str(self.folder), expected=_VERSION, do="ingest again into a new folder")
+        return mark
 
-    def _file(self, kind: str, sha: str) -> Path:
-        suffix = {"raw": "zst", "sources": "json"}.get(kind, "parquet")
-        return self.folder / kind / f"{sha}.{suffix}"
+    def _source(self, sha256: str) -> StoredSource:
+        source = self.journal().sources.get(sha256)
+        if source is None:
+            raise DataError("the store does not hold this source", got=sha256)
+        return source
 
     def _claim(self) -> None:
         """Make the folder a store, unless it is something else."""
         if self.exists:
             return
-        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+        half = f".{_MARK}."  # what a process leaves that is killed right here
+        if self.folder.exists() and (
+            not self.folder.is_dir() or any(not one.name.startswith(half) for one in self.folder.iterdir())
+        ):
             raise DataError("the folder is not a trace store", got=str(self.folder), do="give a new or empty folder")
-        write_json(self.folder / _MARK, {"format": "postgrad trace store", "version": 1})
-
-    def _copy_raw(self, result: ReadResult, before: Any, *, keep: bool) -> list[str]:
-        """Copy the bytes that were read, check their hash, and name the sources that are a beginning of them."""
-        sizes = sorted({source.size for source in before if source.size < result.size})
-        known = {source.sha256 for source in before}
-        target = self._file("raw", result.source.sha256)
-        with open_raw(Path(result.source.path)) as stream:
-            if not keep or target.exists():
-                digest, older = _copy(stream, None, result.size, sizes)
-            else:
-                with replacing(target) as temporary, temporary.open("wb") as file:
-                    temporary.chmod(0o600)
-                    with zstandard.ZstdCompressor(level=6).stream_writer(file) as writer:
-                        digest, older = _copy(stream, writer, result.size, sizes)
-                    _require_same(digest, result)
-        _require_same(digest, result)
-        return [sha for sha in older if sha in known]
-
-    def _drop(self, sha: str) -> None:
-        """Forget a source, its entry first: a half-dropped source is not in the store."""
-        for kind in ("sources", "traces", "records", "raw"):
-            self._file(kind, sha).unlink(missing_ok=True)
-
-    def _kept(self, order: list[str]) -> dict[tuple[str, int], str]:
-        """(source, index) -> trace id, for the traces that no other reading contains."""
-        columns = ["id", "index", "steps", "tool_results", "step_keys"]
-        readings: dict[str, list[tuple[Any, ...]]] = {}
-        for place, sha in enumerate(order):
-            for row in pq.read_table(self._file("traces", sha), columns=columns).to_pylist():
-                rank = (-row["steps"], -row["tool_results"], place, row["index"])
-                readings.setdefault(row["id"], []).append((rank, sha, row["index"], row["step_keys"]))
-        kept: dict[tuple[str, int], str] = {}
-        for name, versions in readings.items():
-            whole: list[set[str]] = []
-            for _, sha, index, keys in sorted(versions):
-                if any(set(keys) <= other for other in whole):
-                    continue
-                apart = next((key for key in keys if not any(key in other for other in whole)), "") if whole else ""
-                kept[sha, index] = f"{name}-{apart[:8]}" if whole else name
-                whole.append(set(keys))
-        return kept
-
-
-def _copy(stream: Any, writer: Any, size: int, sizes: list[int]) -> tuple[str, list[str]]:
-    """Copy `size` bytes; the hash of all of them, and of the beginnings with the given sizes."""
-    digest = hashlib.sha256()
-    beginnings = []
-    done = 0
-    for stop in [*sizes, size]:
-        while done < stop and (block := stream.read(min(_BLOCK, stop - done))):
-            digest.update(block)
-            done += len(block)
-            if writer is not None:
-                writer.write(block)
-        beginnings.append(digest.hexdigest())
-    return beginnings[-1], beginnings[:-1]
-
-
-def _require_same(digest: str, result: ReadResult) -> None:
-    if digest != result.source.sha256:
-        raise DataError("the file changed while it was read", got=result.source.path, do="ingest it again")
-
-
-def _write_table(path: Path, table: pa.Table) -> None:
-    with replacing(path) as temporary:
-        group = _ROW_GROUP if "trace" in table.schema.names else None
-        pq.write_table(table, temporary, compression="zstd", row_group_size=group)
-
-
-def _record_table(records: tuple[RawRecord, ...]) -> pa.Table:
-    return _table([msgspec.to_builtins(record) for record in records], _RECORDS)
-
-
-def _trace_table(result: ReadResult) -> pa.Table:
-    return _table([_trace_row(trace) for trace in result.traces], _TRACES)
-
-
-def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([{key: _valid(value) for key, value in row.items()} for row in rows], schema=schema)
-
-
-def _valid(value: Any) -> Any:
-    """Parquet holds UTF-8: a lone surrogate in a name stands there as its escape."""
-    if isinstance(value, list):
-        return [_valid(item) for item in value]
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _trace_row(trace: Trace) -> dict[str, Any]:
-    times = sorted(step.time for step in trace.steps if step.time)
-    source = trace.source
-    return {
-        "id": trace.id,
-        "format": source.format,
-        "path": source.path,
-        "source": source.sha256,
-        "app": source.app,
-        "app_version": source.app_version,
-        "parent": trace.parent,
-        "task_id": trace.task_id,
-        "first_time": times[0] if times else None,
-        "last_time": times[-1] if times else None,
-        "index": trace.index,
-        **counts(trace),
-        "models": sorted({c.model for step in trace.steps for c in step.candidates if c.model}),
-        "step_keys": _step_keys(trace),
-        "trace": canonical_json(msgspec.to_builtins(trace)),
-    }
-
-
-def _step_keys(trace: Trace) -> list[str]:
-    """A key per step that two readings of one session share: the action, and how often it was taken before."""
-    seen: dict[str, int] = {}
-    keys = []
-    for step in trace.steps:
-        action = step.action.id
-        seen[action] = seen.get(action, 0) + 1
-        keys.append(content_id([action, seen[action]]))
-    return keys
+        write_json(self.folder / _MARK, {"format": "postgrad trace store", "version": _VERSION})

@@ -1,42 +1,54 @@
 """`postgrad ingest PATH... -o STORE`: read traces, say exactly what was read, keep them without secrets.
 
-A path is a file, a folder (searched through) or a glob. Secrets are taken out of traces and evidence before they are
-stored or printed; the raw bytes are kept beside them, on this machine, unless `raw` is off.
+A path is a file, a folder (searched through), a zip archive or a glob; `--discover` looks in the places where agents
+keep their sessions. Secrets are taken out of traces and evidence before they are stored or printed; the raw bytes are
+kept beside them, on this machine, as they are, encrypted, or not at all (`raw`). What did not change since the last
+time is not read again. Many files are read by several processes; one of them may be killed at any moment.
 """
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterator
+import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import msgspec
+from pydantic import Field
 from rich.table import Table
 
 from postgrad.core.errors import ConfigError, DataError
-from postgrad.core.trace import Trace
 from postgrad.run.config import Config
-from postgrad.run.progress import track
-from postgrad.signals.sites import find_sites
-from postgrad.traces import READERS, readers
-from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
-from postgrad.traces.redact import Redactor
+from postgrad.run.progress import note
+from postgrad.traces import READERS, discover, readers
 from postgrad.traces.store import Store
+from postgrad.traces.vault import RawMode
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.ingest_run import Ingest
 
 
 class IngestConfig(Config):
     """What to read and where to keep it."""
 
-    paths: list[str]
-    """Files, folders (searched through) and globs."""
+    paths: list[str] = Field(default_factory=list)
+    """Files, folders (searched through), zip archives and globs."""
     store: Path | None = None
     """The trace store to add to, made if it is not there; `store` in the run folder by default."""
     format: str | None = None
     """Read every file as this format instead of recognising it."""
-    raw: bool = True
-    """Keep the raw bytes of the sources in the store, secrets and all, readable by their owner only."""
+    raw: RawMode = "keep"
+    """The bytes of the sources, secrets and all: kept in the store (readable by their owner only), kept encrypted with
+    the passphrase in POSTGRAD_PASSPHRASE, or dropped."""
+    redact: list[Literal["pii", "names"]] = Field(default_factory=list)
+    """What to take out beside secrets: `pii` (e-mail and IP addresses, telephone, card and account numbers), `names`.
+    Asked for once, it holds for the store."""
+    catalogue: Path | None = None
+    """A file with the system prompts and tools of applications that do not write them down."""
+    discover: bool = False
+    """Look for traces in the usual places of this machine, list them, and ask before reading."""
+    yes: bool = False
+    """Read what was discovered without asking."""
+    rebuild: Path | None = None
+    """Read the sources of this store anew from their raw bytes, where reader or options are others now."""
 
 
 CONFIG = IngestConfig
@@ -46,106 +58,60 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     """Read every path and add it to the store.
 
     Raises:
-        DataError: a path is missing or unreadable, a file named alone is of no known format, nothing is a trace.
-        ConfigError: no path, or an unknown format.
+        DataError: a path is missing or unreadable, a file named alone is of no known format, nothing is a trace,
+            somebody else writes to the store, the passphrase is wrong.
+        ConfigError: no path, an unknown format, options that contradict each other.
+        MissingDependency: an option needs a library that is not installed.
     """
-    if not config.paths:
-        raise ConfigError("nothing to ingest", expected="at least one file, folder or glob")
+    if config.rebuild is not None:
+        if config.paths or config.discover or config.store is not None:
+            raise ConfigError("--rebuild reads a store, not files", do="leave paths, --discover and --store out")
+        return Ingest(Store(config.rebuild), config).rebuild()
+    paths = config.paths
+    if config.discover:
+        if paths:
+            raise ConfigError("--discover looks for paths itself", got=", ".join(paths), do="leave the paths out")
+        places = discover.find_places()
+        if not _agreed(config, places):
+            return {"discovered": [place.shown() for place in places], "read": False}
+        paths = [str(place.path) for place in places]
+    if not paths:
+        raise ConfigError(
+            "nothing to ingest", expected="at least one file, folder or glob", do="or run it with --discover"
+        )
+    if config.format is not None:
+        readers.reader(config.format)
     folder = config.store or out / "store"
-    store, redactor = Store(folder), Redactor()
-    sources, sites = [], []
-    for path, alone in track(list(_files(config.paths)), "reading traces"):
-        result = _read(path, config.format, alone=alone)
-        if isinstance(result, Diagnostic):
-            sources.append(_refused(path, result))
-            continue
-        traces = tuple(redactor.redact(trace) for trace in result.traces)
-        store.add(msgspec.structs.replace(result, traces=traces), raw=config.raw)
-        sources.append(_source(path, result))
-        sites += [site for trace in traces for site in _sites(path, trace)]
-    if not any(source["format"] for source in sources):
-        raise DataError("no file here is a trace", got=", ".join(config.paths), expected=", ".join(READERS))
-    redactions = dict(sorted(redactor.counts.items()))
-    return {"store": str(folder), "sources": sources, "sites": sites, "redactions": redactions}
+    result = Ingest(Store(folder), config).ingest(paths)
+    if not any(source["format"] for source in result["sources"]):
+        raise DataError("no file here is a trace", got=", ".join(paths), expected=", ".join(READERS))
+    return result
 
 
-def _files(paths: list[str]) -> Iterator[tuple[Path, bool]]:
-    """Every file once, in order, and whether it was named itself; hidden files and stores in folders are left out."""
-    seen: set[Path] = set()
-    for name in paths:
-        path = Path(name).expanduser()
-        found = _expand(path)
-        if not found:
-            what = "the folder holds no file" if path.is_dir() else "no such file or folder"
-            what = "the folder is a trace store, read already" if Store(path).exists else what
-            raise DataError(what, got=name, expected="a file, a folder or a glob")
-        for file in found:
-            if file.resolve() not in seen:
-                seen.add(file.resolve())
-                yield file, file == path
-
-
-def _expand(path: Path) -> list[Path]:
-    if path.is_dir():
-        inside = (file for file in path.rglob("*") if file.is_file())
-        shown = sorted(file for file in inside if not any(p.startswith(".") for p in file.relative_to(path).parts))
-        stores = {folder for folder in {file.parent for file in shown} if Store(folder).exists}
-        return [file for file in shown if stores.isdisjoint(file.parents)]
-    if path.exists():
-        return [path]
-    matches = (Path(match) for match in sorted(glob.glob(str(path), recursive=True)))
-    return [file for match in matches for file in (_expand(match) if match.is_dir() else [match])]
-
-
-def _read(path: Path, format: str | None, *, alone: bool) -> ReadResult | Diagnostic:
-    """Read a file; among others a file of another kind is worth a word, named alone it is a mistake."""
-    try:
-        if alone or format or readers.detect(path):
-            return readers.read(path, format)
-    except DataError as error:
-        if alone:
-            raise
-        return Diagnostic(str(path), str(error), "left out")
-    return Diagnostic(str(path), "no reader recognises this file", "left out")
-
-
-def _source(path: Path, result: ReadResult) -> dict[str, Any]:
-    uses = result.uses
-    return {
-        "path": str(path),
-        "format": result.source.format,
-        "records": uses.total(),
-        "records_accounted": uses.total() - uses[""],
-        **totals(result.traces),
-        "diagnostics": msgspec.to_builtins(result.diagnostics),
-        "traces": [{"id": trace.id, **counts(trace)} for trace in result.traces],
-    }
-
-
-def _refused(path: Path, why: Diagnostic) -> dict[str, Any]:
-    numbers = {"records": 0, "records_accounted": 0, **totals(())}
-    return {"path": str(path), "format": None, **numbers, "diagnostics": [msgspec.to_builtins(why)], "traces": []}
-
-
-def _sites(path: Path, trace: Trace) -> list[dict[str, Any]]:
-    """The error sites of a trace whose secrets are out."""
-    return [
-        {
-            "source": str(path),
-            "trace": site.trace,
-            "trace_index": trace.index,
-            "step": site.step,
-            "kind": site.kind,
-            "verdict": site.verdict,
-            "rule": site.rule,
-            "evidence": {"record": site.record, "text": site.text},
-        }
-        for site in find_sites(trace)
-    ]
+def _agreed(config: IngestConfig, places: list[discover.Place]) -> bool:
+    """Whether what was found may be read; without an answer it may not."""
+    for place in places:
+        note(f"{place.app}: {place.files} file(s), {place.size / 1e6:.1f} MB in {place.path}")
+    if not places:
+        note("no traces in the usual places")
+        return False
+    if config.yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        note("nothing was read: say --yes to read them")
+        return False
+    print("Read them all? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def show(result: dict[str, Any]) -> Table:
-    """A row per source, and the sums."""
+    """A row per source, and the sums; for a discovery a row per place."""
+    if "discovered" in result:
+        return _shown_places(result)
+    if "rebuilt" in result:
+        table = Table("rebuilt", "up to date", "without raw bytes")
+        table.add_row(*(str(result[name]) for name in ("rebuilt", "up_to_date")), str(len(result["without_raw"])))
+        return table
     names = ("records", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
     table = Table(title=f"{len(result['sites'])} error sites, {sum(result['redactions'].values())} redactions")
     for name in ("path", "format", *names, "diagnostics"):
@@ -155,6 +121,17 @@ def show(result: dict[str, Any]) -> Table:
         table.add_row(source["path"], source["format"] or "not recognised", *map(str, cells))
     table.add_section()
     table.add_row("all", "", *(str(sum(source[name] for source in result["sources"])) for name in names), "")
+    fidelity = sum((Counter(source["fidelity"]) for source in result["sources"]), Counter())
+    table.caption = "contexts: " + ", ".join(f"{count} {level}" for level, count in sorted(fidelity.items()))
+    return table
+
+
+def _shown_places(result: dict[str, Any]) -> Table:
+    table = Table(title="read" if result["read"] else "found, not read")
+    for name in ("application", "path", "files", "MB"):
+        table.add_column(name, justify="left" if name in ("application", "path") else "right")
+    for place in result["discovered"]:
+        table.add_row(place["app"], place["path"], str(place["files"]), f"{place['bytes'] / 1e6:.1f}")
     return table
 
 
@@ -166,4 +143,5 @@ command = verb_command(
     show=show,
     positional="paths",
     short={"-o": "store"},
+    revisable=True,
 )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from postgrad.core.errors import DataError
-from postgrad.core.trace import Source
+from postgrad.core.trace import Source, Trace
 from postgrad.traces.jsonl import JsonLines, decode
 from postgrad.traces.records import ReadResult
 
@@ -154,3 +159,77 @@ def test_a_record_behind_a_torn_one_full_of_braces_is_recovered() -> None:
 @pytest.mark.parametrize(("levels", "status"), [(99, "ok"), (900, "bad_json"), (100_000, "bad_json")])
 def test_what_is_nested_too_deeply_for_anyone_after_the_reader_is_no_record(levels: int, status: str) -> None:
     assert decode(b'{"a": ' + b"[" * levels + b"]" * levels + b"}")[1] == status
+
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.decimals(allow_nan=False, allow_infinity=False).map(float),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4), st.booleans(), st.booleans())
+def test_the_fast_decoder_gives_what_json_gives(value: dict[str, Any], ascii: bool, spaced: bool) -> None:
+    """Whatever is on the line: NaN, lone surrogates, integers of any size, numbers at the edges of a double."""
+    text = json.dumps(value, ensure_ascii=ascii, indent=None, separators=(", ", ": ") if spaced else (",", ":"))
+    line = text.encode("utf-8", "surrogatepass") + b"\n"
+    expected = json.loads(line.decode("utf-8", "surrogateescape"))
+    objects, status = decode(line)
+    assert status == "ok"
+    assert repr(objects) == repr([expected]), "repr tells 1 from 1.0, -0.0 from 0.0, and NaN from nothing"
+
+
+@settings(deadline=None)
+@given(st.from_regex(rb'\{"a": ?-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?\}', fullmatch=True))
+def test_numbers_are_exact_however_they_are_written(line: bytes) -> None:
+    ((value,), status) = decode(line)
+    assert (status, repr(value)) == ("ok", repr(json.loads(line)))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60))
+def test_no_line_ends_the_reading(line: bytes) -> None:
+    objects, status = decode(line)
+    assert bool(objects) == (status in ("ok", "glued"))
+
+
+def test_traces_stream_through_while_the_file_is_read(tmp_path: Path) -> None:
+    """A reader that makes a trace of every line; source and record table are those of the whole file."""
+    path = written(tmp_path, b"".join(b'{"n": %d}\n' % number for number in range(1000)))
+    lines = JsonLines(path)
+
+    def traces() -> Iterator[Trace]:
+        for row in lines.rows():
+            lines.use(row.number, "trace", "object")
+            yield Trace(f"t{row.value['n']}", Source("?", "?"), {}, (), index=row.value["n"])
+
+    result = lines.stream(traces(), lambda: Source(str(path), "test", lines.sha256))
+    assert len(result.traces) == len(result.records) == 1000
+    assert [trace.id for trace in result.traces[2:4]] == ["t2", "t3"]
+    assert result.traces[-1] == Trace("t999", result.source, {}, (), index=999)
+    assert list(result.traces) == list(result.traces), "as often as needed"
+    assert result.source.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_books_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
+    """20,000 lines: under 100 bytes each, beside two buffers of 1 MB; as objects they would take 10 MB."""
+    path = written(tmp_path, b'{"a":1}\n' * 20_000)
+    lines = JsonLines(path)
+    tracemalloc.start()
+    try:
+        for row in lines.rows():
+            lines.use(row.number, "x", "object")
+        result = lines.result(Source(str(path), "test", lines.sha256), [])
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert used < 20_000 * 100 + (2 << 20)
+    assert result.uses == {"x": 20_000}
+    assert lines.entries[20_000].offset == 8 * 19_999

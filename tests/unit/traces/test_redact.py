@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postgrad.core.actor import Ask
@@ -171,6 +171,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_plain_json_keeps_its_shape(value: Any) -> None:
     """Whatever is around it, a token never survives, and the result is JSON again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -12,13 +13,15 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 import pytest
+import zstandard
+from pyarrow import dataset
 
 from postgrad.core.errors import DataError
-from postgrad.core.message import Message, ToolCall
-from postgrad.core.trace import Trace
+from postgrad.core.message import Message, Tool, ToolCall
+from postgrad.core.trace import Candidate, Request, Source, Step, Trace
 from postgrad.traces.formats.claude_code.reader import ClaudeCode
 from postgrad.traces.readers import read
-from postgrad.traces.records import ReadResult
+from postgrad.traces.records import ReadResult, RecordTable
 from postgrad.traces.store import Store
 from unit.traces.formats.claude_file import ClaudeFile, call, text
 
@@ -104,8 +107,20 @@ def test_a_grown_file_replaces_its_older_reading_even_when_that_ended_in_a_torn_
     store = Store(tmp_path / "store")
     assert len(store.sources()) == 1
     assert actions(store) == [["one", "two", "three"]]
-    kinds = {path.parent.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
-    assert len(list((tmp_path / "store").rglob("*.*"))) == 5, f"one file each of {kinds}, and the mark"
+    assert pq.read_table(tmp_path / "store" / "traces").num_rows == 1, "nobody sees the older reading"
+    assert store.raw(store.sources()[0].sha256) == data
+
+
+def test_a_grown_file_writes_only_its_new_bytes(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    """The piece of the beginning stays where it is; the second piece holds the rest."""
+    short, data = session("one", "two").data, session("one", "two", "three").data
+    assert data.startswith(short)
+    add(short)
+    before = listing(tmp_path / "store" / "raw")
+    add(data)
+    (source,) = Store(tmp_path / "store").sources()
+    assert [piece.size for piece in source.pieces] == [len(short), len(data) - len(short)]
+    assert before.items() <= listing(tmp_path / "store" / "raw").items()
 
 
 def test_two_files_of_one_session_give_one_trace(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
@@ -157,9 +172,11 @@ def test_raw_bytes_are_private_and_optional(tmp_path: Path) -> None:
     Store(tmp_path / "with").add(result)
     (raw,) = (tmp_path / "with" / "raw").iterdir()
     assert raw.stat().st_mode & 0o077 == 0
+    assert zstandard.ZstdDecompressor().decompress(raw.read_bytes()) == Path(result.source.path).read_bytes()
     without = Store(tmp_path / "without")
-    without.add(result, raw=False)
+    without.add(result, raw="drop")
     assert len(list(without.traces())) == 1
+    assert not (tmp_path / "without" / "raw").exists()
     with pytest.raises(DataError, match="does not hold these bytes"):
         without.raw(result.source.sha256)
 
@@ -172,7 +189,8 @@ def test_a_file_that_changed_since_it_was_read_is_refused_and_leaves_nothing(tmp
     with pytest.raises(DataError, match="changed while it was read"):
         store.add(result)
     assert store.sources() == []
-    assert [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()] == ["store.json"]
+    left = [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()]
+    assert sorted(left) == [".lock", "store.json"]
 
 
 def test_a_file_that_grew_since_it_was_read_is_kept_as_it_was_read(tmp_path: Path) -> None:
@@ -184,14 +202,71 @@ def test_a_file_that_grew_since_it_was_read_is_kept_as_it_was_read(tmp_path: Pat
     assert store.raw(result.source.sha256) == session("one").data
 
 
-def test_what_no_source_file_names_is_not_in_the_store(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
-    """The state after a kill between the tables and the last file."""
-    result = add(session("one").data)
-    (tmp_path / "store" / "sources" / f"{result.source.sha256}.json").unlink()
-    store = Store(tmp_path / "store")
-    assert list(store.traces()) == []
+def test_what_the_journal_does_not_name_is_not_in_the_store(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    """The state after a kill between a segment and its line, also with half of the line; the next writer tidies up."""
     add(session("one").data)
+    journal = tmp_path / "store" / "journal.jsonl"
+    line = journal.read_bytes()
+    store = Store(tmp_path / "store")
+    for torn in (b"", line[:40], line[:-1]):
+        journal.write_bytes(torn)
+        assert list(store.traces()) == []
+        add(session("one").data)
+        assert actions(store) == [["one"]]
+        assert len(list((tmp_path / "store" / "traces").iterdir())) == 1
+
+
+def test_half_written_files_of_a_killed_process_are_removed(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    add(session("one").data)
+    for kind in ("traces", "raw"):
+        (tmp_path / "store" / kind / ".0123.parquet.tmp").write_bytes(b"half")
+    add(session("two", name="b").data, "b.jsonl")
+    assert not list((tmp_path / "store").rglob("*.tmp"))
+
+
+def test_one_process_writes_at_a_time(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    result = add(session("one").data)
+    store = Store(tmp_path / "store")
+    with store.writing(), pytest.raises(DataError, match="another process is writing"):
+        store.add(result)
     assert actions(store) == [["one"]]
+
+
+def test_every_table_is_a_dataset_for_other_programs(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    """Several segments read as one table; messages join by id, each once for the traces that share it."""
+    add(session("one", "two").data)
+    add(session("other", name="b").data, "b.jsonl")
+    tables = {kind: dataset.dataset(tmp_path / "store" / kind).to_table() for kind in ("records", "traces", "messages")}
+    texts = {row["id"]: json.loads(row["blocks"])[0]["text"] for row in tables["messages"].to_pylist()}
+    used = {trace["path"][-7:]: [texts[key] for key in trace["messages"]] for trace in tables["traces"].to_pylist()}
+    assert used == {"n.jsonl": ["question 0", "one", "question 1", "two"], "b.jsonl": ["question 0", "other"]}
+    assert tables["records"].group_by(["source", "used_as"]).aggregate([([], "count_all")]).num_rows == 4
+
+
+def test_traces_of_one_source_share_messages_and_tools(tmp_path: Path) -> None:
+    """Two calls with the same request and tools: 1 question, 2 answers and 1 list of tools are 4 rows."""
+    tool = Tool("weather", "Tells it.", {"type": "object", "properties": {"city": {"type": "string"}}})
+    ask = Message.of("user", "Weather in Rome?")
+    traces = []
+    for number in range(2):
+        step = Step(0, Request((ask.id,), (tool,)), (Candidate(Message.of("assistant", f"answer {number}")),))
+        traces.append(Trace(f"t{number}", Source("x", "test", "0" * 64), {ask.id: ask}, (step,), index=number))
+    (tmp_path / "x").write_bytes(b"data")
+    source = Source(str(tmp_path / "x"), "test", hashlib.sha256(b"data").hexdigest())
+    traces = [msgspec.structs.replace(trace, source=source) for trace in traces]
+    store = Store(tmp_path / "store")
+    store.add(ReadResult(source, 4, RecordTable(), traces))
+    assert list(store.traces()) == traces
+    roles = pq.read_table(tmp_path / "store" / "messages").column("role").to_pylist()
+    assert sorted(roles) == ["assistant", "assistant", "tools", "user"]
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path, add: Callable[..., ReadResult]) -> None:
+    result = add(session("one").data)
+    (tmp_path / "store" / "store.json").write_text('{"version": 1}')
+    for use in (lambda: list(Store(tmp_path / "store").traces()), lambda: Store(tmp_path / "store").add(result)):
+        with pytest.raises(DataError, match="of version 1"):
+            use()
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""What a reader holds while it reads, on disk instead of in memory: for sources that hold more than memory does.
+
+`OnDisk` is a list of objects that are still being put together, of which only the last used are in memory; `Spool` is
+the sequence of finished traces. Both lie in an unnamed temporary file that is gone with the process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+import msgspec
+import zstandard
+
+from postgrad.core.trace import Source, Trace
+
+_IN_MEMORY = 8 << 20
+
+T = TypeVar("T")
+
+
+class OnDisk(Generic[T]):
+    """A list of objects, of which the `warm` last used are in memory.
+
+    What `[]` gives may be changed until `warm` others were asked for; keep the place of an object and not the object.
+    """
+
+    def __init__(self, *, warm: int = 64) -> None:
+        self._pickles = _Pickles()
+        self._warm: OrderedDict[int, T] = OrderedDict()
+        self._places = array("q")
+        self._limit = warm
+
+    def append(self, item: T) -> int:
+        """Add an object; its place."""
+        self._places.append(-1)
+        self._keep(len(self._places) - 1, item)
+        return len(self._places) - 1
+
+    def __getitem__(self, place: int) -> T:
+        if place in self._warm:
+            self._warm.move_to_end(place)
+            return self._warm[place]
+        item: T = self._pickles.load(self._places[place])
+        self._keep(place, item)
+        return item
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[T]:
+        return (self[place] for place in range(len(self)))
+
+    def _keep(self, place: int, item: T) -> None:
+        self._warm[place] = item
+        if len(self._warm) > self._limit:
+            oldest, cold = self._warm.popitem(last=False)
+            self._places[oldest] = self._pickles.dump(cold)
+
+
+class _Pickles:
+    """Objects in a file, by number.
+
+    Pickle and not JSON: lone surrogates, NaN and integers of any size come back as they were. Nobody else writes this
+    file, and it has no name.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # lives as long as its owner
+        self._ends = array("q", [0])
+        self._packer = zstandard.ZstdCompressor(level=1)
+        self._unpacker = zstandard.ZstdDecompressor()
+
+    def dump(self, item: object) -> int:
+        """Add an object; its number."""
+        packed = self._packer.compress(pickle.dumps(item, protocol=5))
+        self._file.seek(self._ends[-1])
+        self._file.write(packed)
+        self._ends.append(self._ends[-1] + len(packed))
+        return len(self._ends) - 2
+
+    def load(self, number: int) -> Any:
+        """The object of that number."""
+        start, end = self._ends[number], self._ends[number + 1]
+        self._file.seek(start)
+        return pickle.loads(self._unpacker.decompress(self._file.read(end - start)))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+
+class Spool(Sequence[Trace]):
+    """The traces of one source, as often as needed, in order or by place; one is in memory at a time."""
+
+    def __init__(self) -> None:
+        self._pickles = _Pickles()
+        self._source: Source | None = None
+
+    def append(self, trace: Trace) -> None:
+        """Add a trace."""
+        self._pickles.dump(trace)
+
+    def closed(self, source: Source) -> Spool:
+        """Say which source the traces are from; `append` is over."""
+        self._source = source
+        return self
+
+    def __len__(self) -> int:
+        return len(self._pickles)
+
+    @overload
+    def __getitem__(self, place: int) -> Trace: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Trace, ...]: ...
+    def __getitem__(self, place: int | slice) -> Trace | tuple[Trace, ...]:
+        if isinstance(place, slice):
+            return tuple(self._trace(one) for one in range(*place.indices(len(self))))
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self._trace(place % len(self))
+
+    def __iter__(self) -> Iterator[Trace]:
+        return (self._trace(place) for place in range(len(self)))
+
+    def _trace(self, place: int) -> Trace:
+        trace: Trace = self._pickles.load(place)
+        return msgspec.structs.replace(trace, source=self._source or trace.source)

@@ -1,0 +1,262 @@
+"""One ingest into one store: what changed, who reads it, and what is told about all of it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from postgrad.core.errors import DataError, OutsideFailure
+from postgrad.core.files import write_bytes, write_json
+from postgrad.run.progress import note, track
+from postgrad.traces import redact_sieve
+from postgrad.traces.journal import Journal, Line, Seen, StoredSource
+from postgrad.traces.restored import restored
+from postgrad.traces.store import Store
+from postgrad.traces.vault import RawMode
+from postgrad.traces.walk import Found, walk
+from postgrad.verbs.ingest_changes import NO_REPORT, Changes, Folders, bare
+from postgrad.verbs.ingest_sources import Item, Outcome, Settings, read_sources, refusal
+
+_BATCH_BYTES, _BATCH_FILES = 32 << 20, 256
+_MUCH = 64 << 20  # bytes from which on it is worth to start processes and to prepare the search for secrets
+
+
+class Options(Protocol):
+    """The part of the verb's configuration that says how to read and keep."""
+
+    @property
+    def format(self) -> str | None:
+        """The format of every source, None to recognise it."""
+        ...
+
+    @property
+    def raw(self) -> RawMode:
+        """What to do with the sources' bytes."""
+        ...
+
+    @property
+    def redact(self) -> Sequence[str]:
+        """What to take out beside secrets."""
+        ...
+
+    @property
+    def catalogue(self) -> Path | None:
+        """A file that fills gaps in contexts."""
+        ...
+
+
+@dataclass
+class Ingest:
+    """Adds sources to `store`, or reads those in it anew."""
+
+    store: Store
+    options: Options
+    _faults: dict[Path, bytes] = field(default_factory=dict)
+
+    def ingest(self, names: list[str]) -> dict[str, Any]:
+        """Read what changed under these names.
+
+        Raises:
+            DataError: a name leads nowhere, a source named alone cannot be read, somebody else writes to the store.
+            OutsideFailure: the disk is full, a worker was killed.
+        """
+        folders = Folders(self.store.journal().seen if self.store.exists else {})
+        found = list(walk(names, folders.whole))
+        for one in found:
+            if one.alone and one.fault:
+                raise DataError(one.fault, got=str(one.path))
+        alone = {one.path for one in found if one.alone}
+        with self.store.writing() as journal:
+            changed = Changes(journal, self._settings)
+            pending = [item for one in found if not one.fault and (item := changed.item(one.path)) is not None]
+            for outcome in track(self._outcomes(pending, journal), "reading traces", len(pending)):
+                if outcome.fault and outcome.path in alone:
+                    raise DataError(outcome.fault, got=str(outcome.path), do="see --format")
+            journal.append([Line(seen=seen) for seen in folders.new])
+            self._say_what_is_old(journal)
+            return self._told(found, journal)
+
+    def rebuild(self) -> dict[str, Any]:
+        """Read the sources in the store anew from their raw bytes, where reader or options are others now.
+
+        Raises:
+            DataError: the folder is no store, somebody else writes to it, the passphrase is wrong.
+        """
+        self.store.mark()
+        with self.store.writing() as journal:
+            old = self._old(journal)
+            kept = [source for source in old if source.raw != "drop"]
+            rebuilt = sum(self._read_again(source, journal) for source in track(kept, "reading anew"))
+            return {
+                "store": str(self.store.folder),
+                "rebuilt": rebuilt,
+                "up_to_date": len(journal.sources) - len(old),
+                "without_raw": [source.path for source in old if source.raw == "drop"],
+            }
+
+    @cached_property
+    def _settings(self) -> Settings:
+        """Kinds of redaction that were asked for once hold for the store: what was taken out does not come back."""
+        mark, options = self.store.mark(), self.options
+        kinds = sorted({*mark.get("redact", ()), *options.redact})
+        if kinds != mark.get("redact", []):
+            write_json(self.store.folder / "store.json", {**mark, "redact": kinds})
+        key = self.store.key(new=True) if options.raw == "encrypt" else None
+        marks = _marks(self.store.folder / "redaction.key")
+        return Settings(self.store.folder, options.format, options.raw, key, marks, tuple(kinds), options.catalogue)
+
+    def _outcomes(self, pending: list[Item], journal: Journal) -> Iterator[Outcome]:
+        """Read, batch by batch; each is in the store before the next is looked at."""
+        batches = list(_batches(pending))
+        known = {sha: bare(source) for sha, source in journal.sources.items()}
+        size = sum(_size(item.place) for item in pending)
+        workers = min(len(batches), os.cpu_count() or 1) if size >= _MUCH else 1
+        if size >= _MUCH:
+            redact_sieve.prepare()
+        for outcomes in _done(self._settings, batches, known, workers):
+            _commit(outcomes, journal)
+            self._faults |= {outcome.path: outcome.report for outcome in outcomes if not outcome.state}
+            yield from outcomes
+
+    def _read_again(self, source: StoredSource, journal: Journal) -> bool:
+        with restored(self.store, source) as place:
+            item = Item(Path(source.path), place, again=source)
+            (outcome,) = read_sources(self._settings, [item], {})
+        if outcome.stored is None:
+            note(f"{source.path}: {outcome.fault}; its older reading is kept")
+            return False
+        journal.append([Line(source=_with_report(outcome))])
+        return True
+
+    def _old(self, journal: Journal) -> list[StoredSource]:
+        return [one for one in journal.sources.values() if one.reading != self._settings.stamp(one.format)]
+
+    def _say_what_is_old(self, journal: Journal) -> None:
+        if old := len(self._old(journal)):
+            do = f"postgrad ingest --rebuild {self.store.folder}"
+            note(f"{old} source(s) in the store were read by other versions or with other options: {do}")
+
+    def _told(self, found: Iterable[Found], journal: Journal) -> dict[str, Any]:
+        reports = [self._report(one, journal) for one in found]
+        redactions: Counter[str] = sum((Counter(report["redactions"]) for report in reports), Counter())
+        return {
+            "store": str(self.store.folder),
+            "sources": [report["source"] for report in reports],
+            "sites": [site for report in reports for site in report["sites"]],
+            "redactions": dict(sorted(redactions.items())),
+        }
+
+    def _report(self, one: Found, journal: Journal) -> dict[str, Any]:
+        """What was told when the source was read; another file of the same bytes is told under its own name."""
+        if one.fault:
+            return _parsed(refusal(one.path, one.fault))
+        if one.path in self._faults:
+            return _parsed(self._faults[one.path])
+        seen = journal.seen[str(one.path)]
+        report = _parsed(bytes(journal.sources[seen.sha256].report if seen.sha256 else seen.report))
+        if report["source"]["path"] != str(one.path):
+            for told in (*report["source"]["diagnostics"], *report["sites"]):
+                told["file" if "file" in told else "source"] = str(one.path)
+            report["source"]["path"] = str(one.path)
+        return report
+
+
+def _done(
+    settings: Settings, batches: list[list[Item]], known: dict[str, StoredSource], workers: int
+) -> Iterator[list[Outcome]]:
+    """The batches in order, read here or by processes; as many are under way as there are processes, and one more."""
+    if workers <= 1:
+        yield from (read_sources(settings, batch, known) for batch in batches)
+        return
+    todo = iter(batches)
+    # Not forked: Arrow's threads do not survive that.
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        try:
+            running = [pool.submit(read_sources, settings, batch, known) for batch in islice(todo, workers + 1)]
+            while running:
+                outcomes = running.pop(0).result()
+                running += [pool.submit(read_sources, settings, batch, known) for batch in islice(todo, 1)]
+                yield outcomes
+        except BrokenProcessPool:
+            do = "the same command goes on from there"
+            raise OutsideFailure(f"a process that was reading was killed; what was read is kept; {do}") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _commit(outcomes: list[Outcome], journal: Journal) -> None:
+    """One write to the journal: from here on the batch is in the store."""
+    lines = []
+    added: set[str] = set()
+    for outcome in outcomes:
+        sha = outcome.same
+        if outcome.stored is not None:
+            sha = outcome.stored.sha256
+            if sha in added or _is_there(outcome.stored, journal):
+                lines.append(Line(stale=outcome.stored.segment))  # another process was first with the same bytes
+            else:
+                added.add(sha)
+                lines.append(Line(source=_with_report(outcome), gone=outcome.outgrown))
+        if outcome.state:
+            report = NO_REPORT if sha else msgspec.Raw(outcome.report)
+            lines.append(Line(seen=Seen(str(outcome.path), outcome.state, outcome.reading, sha, report)))
+    if lines:
+        journal.append(lines)
+
+
+def _is_there(new: StoredSource, journal: Journal) -> bool:
+    old = journal.sources.get(new.sha256)
+    return old is not None and (old.reading, old.raw) == (new.reading, new.raw)
+
+
+def _with_report(outcome: Outcome) -> StoredSource:
+    assert outcome.stored is not None
+    return msgspec.structs.replace(outcome.stored, report=msgspec.Raw(outcome.report))
+
+
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Neighbours together, about as much as one segment should hold."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += _size(item.place)
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _size(path: Path) -> int:
+    """Bytes on disk; what lies in archives and folders counts as little, for want of knowing."""
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _marks(path: Path) -> bytes:
+    """The key from which the store's marks are made: one find has one mark in all of its traces, for good.
+
+    Whoever has it can check guesses (is this mark that address?), so it stays with the store and is nobody else's.
+    """
+    if not path.exists():
+        write_bytes(path, secrets.token_bytes(32))
+        path.chmod(0o600)
+    return path.read_bytes()
+
+
+def _parsed(report: bytes) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(report)
+    return parsed

@@ -1,0 +1,246 @@
+"""What `ingest` does with one source: read, fill gaps, take secrets out, store, tell. Runs in a worker process or here.
+
+A worker writes a segment of its own and touches nothing else; only the process that holds the store's lock writes the
+journal, and until it has, nothing of the worker's is in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from postgrad import __version__
+from postgrad.core.canonical import content_id, plain_json
+from postgrad.core.errors import DataError
+from postgrad.core.trace import Trace
+from postgrad.signals.sites import find_sites
+from postgrad.traces import READERS, readers
+from postgrad.traces.catalogue import Catalogue
+from postgrad.traces.fidelity import complete, fidelity_counts
+from postgrad.traces.journal import StoredSource
+from postgrad.traces.raw import holding, open_raw, state
+from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
+from postgrad.traces.redact import Redactor
+from postgrad.traces.segment import Segment
+from postgrad.traces.vault import Key, RawMode
+
+_NORMAL_FORM = 1  # the store's own part in how a source is read; a change makes every reading out of date
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sources are read and kept; the same for all of them."""
+
+    store: Path
+    format: str | None = None
+    raw: RawMode = "keep"
+    key: Key | None = None
+    marks: bytes = b""
+    redact: tuple[str, ...] = ()
+    catalogue: Path | None = None
+
+    def stamp(self, format: str | None) -> str:
+        """Equal stamps: a source of that format (None: of no known one) would be read just as it was."""
+        if format not in self._stamps:
+            reader = [self.format, *READERS.items()] if format is None else [format, readers.version(format)]
+            self._stamps[format] = content_id([_NORMAL_FORM, __version__, reader, self.redact, self._filled])
+        return self._stamps[format]
+
+    @cached_property
+    def _stamps(self) -> dict[str | None, str]:
+        return {}
+
+    @cached_property
+    def filler(self) -> Catalogue:
+        """What fills gaps in contexts."""
+        return Catalogue() if self.catalogue is None else Catalogue.load(self.catalogue)
+
+    @cached_property
+    def _filled(self) -> str:
+        return content_id([[one.system, msgspec.to_builtins(one.tools)] for one in self.filler.fillings])
+
+
+@dataclass(frozen=True)
+class Item:
+    """A source to read.
+
+    `path` is its name, `place` where its bytes are, `older` may be beginnings of it; `known`: its size is that of a
+    source in the store, so that it is worth a look at its hash; `again`: the source in the store that is read anew.
+    """
+
+    path: Path
+    place: Path
+    older: tuple[StoredSource, ...] = ()
+    known: bool = False
+    again: StoredSource | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an item: a new entry for the journal, the hash of a source that is there already, or a fault."""
+
+    path: Path
+    state: tuple[int | str, ...] = ()
+    reading: str = ""
+    stored: StoredSource | None = None
+    outgrown: tuple[str, ...] = ()
+    same: str = ""
+    report: bytes = b""
+    fault: str = ""
+
+
+def read_sources(settings: Settings, items: Iterable[Item], known: Mapping[str, StoredSource]) -> list[Outcome]:
+    """Read sources into one new segment.
+
+    Args:
+        settings: how.
+        items: which.
+        known: sources that the store holds, by hash.
+    """
+    with Segment(settings.store, raw=settings.raw, key=settings.key) as segment:
+        batch = _Batch(settings, segment, dict(known))
+        return [batch.read(item) for item in items]
+
+
+@dataclass
+class _Batch:
+    settings: Settings
+    segment: Segment
+    known: dict[str, StoredSource]
+
+    def read(self, item: Item) -> Outcome:
+        try:
+            now = tuple(state(item.place))
+            with holding(item.place):
+                try:
+                    return self._read(item, now)
+                except DataError as error:
+                    if "changed while it was read" not in str(error):
+                        raise
+                    return self._read(item, tuple(state(item.place)))  # it was being written: once more
+        except DataError as error:
+            return self._refused(item, str(error))
+
+    def _read(self, item: Item, now: tuple[int | str, ...]) -> Outcome:
+        if item.known and (same := self._same(_hash_of(item.place))):
+            return Outcome(item.path, now, self.known[same].reading, same=same)
+        name = item.again.format if item.again else self.settings.format or readers.detect(item.place)
+        if name is None:
+            return self._refused(item, "", now)
+        result = _renamed(readers.read(item.place, name), item.path, item.place)
+        reading = self.settings.stamp(name)
+        if not item.again and (same := self._same(result.source.sha256)):
+            return Outcome(item.path, now, reading, same=same)
+        report = Report(result, self.settings)
+        told = report.told(result.traces)
+        if item.again:
+            stored, outgrown = self.segment.add_again(item.again, result, told, reading=reading), []
+        else:
+            stored, outgrown = self.segment.add(result, told, reading=reading, older=item.older)
+        self.known[stored.sha256] = stored
+        return Outcome(item.path, now, reading, stored, tuple(outgrown), report=report.json())
+
+    def _same(self, sha256: str) -> str:
+        """The hash, if the store holds those bytes and would read and keep them just so."""
+        stored = self.known.get(sha256)
+        if stored is None or stored.raw != self.settings.raw or stored.reading != self.settings.stamp(stored.format):
+            return ""
+        return sha256
+
+    def _refused(self, item: Item, fault: str, now: tuple[int | str, ...] = ()) -> Outcome:
+        """Only what no reader recognises is remembered: another fault may be gone the next time."""
+        fault = fault or "no reader recognises this file"
+        return Outcome(item.path, now, self.settings.stamp(None), report=refusal(item.path, fault), fault=fault)
+
+
+def refusal(path: Path, fault: str) -> bytes:
+    """What is told about a source that was not read, as JSON."""
+    told = msgspec.to_builtins(Diagnostic(str(path), fault, "left out"))
+    numbers = {"records": 0, "records_accounted": 0, **totals(())}
+    source = {"path": str(path), "format": None, **numbers, "fidelity": {}, "diagnostics": [told], "traces": []}
+    return plain_json({"source": source, "sites": [], "redactions": {}}).encode()
+
+
+@dataclass
+class Report:
+    """What `ingest` tells about one source; made while its traces pass through on their way to the store."""
+
+    result: ReadResult
+    settings: Settings
+    _traces: list[dict[str, Any]] = field(default_factory=list)
+    _totals: Counter[str] = field(default_factory=Counter)
+    _fidelity: Counter[str] = field(default_factory=Counter)
+    _sites: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._redactor = Redactor(key=self.settings.marks or None, also=self.settings.redact)
+
+    def told(self, traces: Iterable[Trace]) -> Iterator[Trace]:
+        """The traces as they are to be kept: completed, without secrets. Takes notes of every one."""
+        source = self.result.source
+        for raw in traces:
+            own = raw if raw.source.path == source.path else msgspec.structs.replace(raw, source=source)
+            trace = self._redactor.redact(complete(own, self.settings.filler))
+            numbers = counts(trace)
+            self._totals.update(numbers)
+            self._fidelity.update(fidelity_counts([trace]))
+            self._traces.append({"id": trace.id, **numbers})
+            self._sites += [_site(self.result.source.path, trace.index, site) for site in find_sites(trace)]
+            yield trace
+
+    def json(self) -> bytes:
+        """The notes, once all traces are through."""
+        uses = self.result.uses
+        source = {
+            "path": self.result.source.path,
+            "format": self.result.source.format,
+            "records": uses.total(),
+            "records_accounted": uses.total() - uses[""],
+            **{name: self._totals[name] for name in totals(())},
+            "fidelity": dict(sorted(self._fidelity.items())),
+            "diagnostics": msgspec.to_builtins(self.result.diagnostics),
+            "traces": self._traces,
+        }
+        told = {"source": source, "sites": self._sites, "redactions": dict(sorted(self._redactor.counts.items()))}
+        return plain_json(told).encode()
+
+
+def _site(path: str, index: int, site: Any) -> dict[str, Any]:
+    """An error site of a trace whose secrets are out."""
+    return {
+        "source": path,
+        "trace": site.trace,
+        "trace_index": index,
+        "step": site.step,
+        "kind": site.kind,
+        "verdict": site.verdict,
+        "rule": site.rule,
+        "evidence": {"record": site.record, "text": site.text},
+    }
+
+
+def _hash_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open_raw(path) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _renamed(result: ReadResult, path: Path, place: Path) -> ReadResult:
+    """A reading of bytes that lie at `place` for now, as one of the source `path`."""
+    if path == place:
+        return result
+    source = msgspec.structs.replace(result.source, path=str(path))
+    diagnostics = tuple(
+        msgspec.structs.replace(told, file=told.file.replace(str(place), str(path))) for told in result.diagnostics
+    )
+    return msgspec.structs.replace(result, source=source, diagnostics=diagnostics)
