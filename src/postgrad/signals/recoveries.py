@@ -1,8 +1,9 @@
-"""Recoveries: the first later call of the same tool on the same target that succeeds. No teacher is needed.
+"""Recoveries: the first later call of the same sort on the same target that succeeds. No teacher is needed.
 
-The target is the file that the call names, or the program of a shell line with its subcommand (`git push`). A call
-with neither recovers when a later call of the tool keeps at least one of its arguments. A recovery proves that a hint
-was true; it may use what the model learnt in between, so it is a candidate and not an oracle.
+The target is the file that the call names, or the program of a shell line with its subcommand (`git push`). Tools of
+one sort stand in for each other: a file that could not be edited is recovered by writing it. A call without a target
+recovers when a later call of the tool keeps at least one of its arguments. A recovery proves that a hint was true;
+it may use what the model learnt in between, so it is a candidate and not an oracle.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 from postgrad.core.message import ToolCall
 from postgrad.core.trace import Step, Trace
 from postgrad.signals.actions import normal_call
-from postgrad.signals.commands import command_of, target_of
-from postgrad.signals.rules import clean, failed_in_words, has_failed
+from postgrad.signals.commands import command_of, kind_of, target_of
+from postgrad.signals.evidence import Evidence
+from postgrad.signals.history import History
+from postgrad.signals.rules import has_failed
 
 
-def find_recovery(trace: Trace, failed_step: Step, failed: ToolCall) -> int | None:
+def find_recovery(history: History | Trace, failed_step: Step, failed: ToolCall) -> int | None:
     """Index of the first step after `failed_step` with a successful call that does what `failed` meant to do."""
-    for step in trace.steps:
-        if step.index > failed_step.index and recovering_call(step, failed) is not None:
+    history = history if isinstance(history, History) else History(history)
+    for step, evidence in history.answered(after=failed_step.index):
+        if _does_the_same(evidence.call, failed) and history.succeeded(evidence):
             return step.index
     return None
 
@@ -27,20 +31,20 @@ def recovering_call(step: Step, failed: ToolCall) -> ToolCall | None:
     results = {result.call_id: result for result in step.results}
     for call in step.action.tool_calls:
         result = results.get(call.id)
-        if result is None or result.status != "ok" or has_failed(call, result):
+        if result is None or result.status != "ok" or not _does_the_same(call, failed):
             continue
-        line = command_of(call)
-        if line is not None and failed_in_words(line, clean(result.text)) is not None:
-            continue
-        if call.name == failed.name and _same_target(call, failed):
+        if not has_failed(Evidence(call, result, tools=step.request.tools)):
             return call
     return None
 
 
-def _same_target(one: ToolCall, other: ToolCall) -> bool:
+def _does_the_same(one: ToolCall, other: ToolCall) -> bool:
+    kind = kind_of(other)
+    if one.name != other.name and (kind != kind_of(one) or kind == "other"):
+        return False
     ours, theirs = target_of(one), target_of(other)
     if ours is not None or theirs is not None:
-        return ours == theirs
+        return ours == theirs and kind == kind_of(one)
     if command_of(one) is not None or not other.arguments:
         return False
     return bool(_plain_arguments(one) & _plain_arguments(other))

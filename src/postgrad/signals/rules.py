@@ -1,77 +1,70 @@
 """Rules on one failed result: what kind of failure is it, and is the model to blame?
 
-The rules run in the order of `RULES`; the first that speaks decides. They read role, flag and status before words,
-and words only at the start of a result, so a file that quotes an error is no error. What needs the rest of the
-trace (a user's decision, test runs, repeats) is decided by `signals.sites`.
+The rules run in the order of `RULES` (rules 2, 4, 5, 6 and 7 of the eleven; `sites` names them all); the first that
+speaks decides. They read role, flag and status before words, and words only where an application puts them, so a file
+that quotes an error is no error. What needs the rest of the trace is decided elsewhere: a user's decision
+(`decisions`), test runs (`test_runs`), repeats (`repeats`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from postgrad.core.message import Tool, ToolCall, ToolResult
-from postgrad.signals.commands import (
-    PROBES,
-    SEARCHES,
-    WAITS,
-    command_of,
-    is_check,
-    is_test_run,
-    path_of,
-    programs,
-)
+from postgrad.signals.commands import PROBES, SEARCHES, WAITS, is_check, is_test_run, path_of, programs
+from postgrad.signals.environment import lacks
+from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import call_fault, text_fault
+from postgrad.signals.shell_lines import parse_line
+from postgrad.signals.silent import REFUSED_CALL, fails_in_text
+from postgrad.signals.wordings import COMMAND_NOT_FOUND, NO_SUCH_FILE, NOTHING_TO_DO
 
-Verdict = Literal["real", "user_correction", "user_stop", "benign", "env", "cascade", "expected"]
+Verdict = Literal["real", "user_correction", "user_stop", "user_followup", "benign", "env", "cascade", "expected"]
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_EXIT = re.compile(r"\A\s*(?:Error:\s*)?(?:Process exited with code|Exit code:?)\s*(\d+)[^\S\n]*\n?", re.IGNORECASE)
 _CASCADE = re.compile(
-    r"\A\W*(tool_use_error\W+)?(sibling tool call errored|cancelled: parallel tool call)", re.IGNORECASE
-)
-_SECOND_TOOL = re.compile(r"was not executed because a tool has already been used", re.IGNORECASE)
-_REFUSAL = re.compile(
-    r"\A\W*(the user (doesn't|does not) want to|user rejected|rejected by (the )?user|the user (denied|rejected)"
-    r"|user denied|request interrupted by user|(patch|command|tool call) (was )?(rejected|denied) by (the )?user)",
+    r"\A\W*(tool_use_error\W+)?(sibling tool call errored|cancelled: parallel tool call|skipped (because|due to)"
+    r"|(tool call )?(was )?not executed (because|due to) (an? )?(earlier|previous|other|parallel))",
     re.IGNORECASE,
+)
+_SECOND_TOOL = re.compile(
+    r"was not executed because a tool has already been used|only one tool (may|can) be used", re.IGNORECASE
 )
 _HOOK = re.compile(
-    r"\A\W*(tool_use_error\W+)?((pre|post)tooluse\b|pre-commit|\S+ hook (error|blocked|failed)|(blocked|denied) by"
-    r"|permission to use .{0,300}has been denied|claude requested permissions|hook (error|blocked))",
+    r"\A\W*(tool_use_error\W+|error\W+)?((pre|post)tooluse\b|\S+ hook (error|blocked|failed)|(command |call "
+    r"|action )?(was )?(blocked|denied|rejected) by"
+    r"( the)? (\w+ )?(hook|policy|rule|guard|sandbox|permission|setting|admin|config)"
+    r"|permission to use .{0,300}has been denied|permission for this tool use was denied|hook (error|blocked)"
+    r"|operation .{0,80} is not supported by this environment|(command|action|operation"
+    r"|tool) .{0,80}(is )?(not allowed|forbidden|disallowed|blocked)"
+    r"|the user has (specified|configured) a rule)",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(
-    r"nothing to commit|already exists|already up[- ]to[- ]date|nothing added to commit", re.IGNORECASE
-)
-_MISSING_PATH = re.compile(r"no such file or directory|does not exist|cannot (access|stat)|not found", re.IGNORECASE)
-_SUGGESTS = re.compile(r"did you mean|similar (file|name)|instead", re.IGNORECASE)
-_ENV = re.compile(
-    r"command not found|could not resolve host|network is unreachable|temporary failure in name resolution"
-    r"|cannot open shared object file|error while loading shared libraries|no space left on device"
-    r"|status code (429|5\d\d)|\b(429 too many requests|50[234] (bad gateway|service unavailable|gateway time))"
-    r"|overloaded_error|rate limit(ed)? exceeded|(command )?timed out after",
+_UNASKED = re.compile(
+    r"\A\W*(claude requested permissions?|.{0,80}haven't granted (it|permission)|permission prompt|(requires|needs"
+    r"|waiting for) (user )?approval"
+    r"|approval (is )?required)",
     re.IGNORECASE,
 )
-
-_FAILED = re.compile(
-    r"\b[1-9]\d* (failed|failures?|failing)\b|^FAILED[ (]|FAILED \(|\berror TS\d+|^Traceback \(most recent call last"
-    r"|^--- FAIL|^error(\[E\d+\])?: |^Found [1-9]\d* errors?\b",
-    re.MULTILINE,
+_COMMIT_HOOK = re.compile(
+    r"pre-commit|husky|lint-staged|lefthook|commitlint|hook id: |hook declined|remote rejected.{0,200}hook"
+    r"|\bhooks?\b.{0,60}(failed|exited|declined)",
+    re.IGNORECASE,
 )
-
-
-class Evidence(msgspec.Struct, frozen=True):
-    """A failed result with its call; `text` is the result without terminal colours."""
-
-    call: ToolCall
-    result: ToolResult
-    tools: tuple[Tool, ...]
-    text: str
+_SUGGESTS = re.compile(
+    r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして", re.IGNORECASE
+)
+_USAGE = re.compile(
+    r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
+    r"|command|subcommand)"
+    r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)"
+    r"|no rule to make target",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export"})
+_LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -85,146 +78,132 @@ class Finding(msgspec.Struct, frozen=True):
 Rule = Callable[[Evidence], Finding | None]
 
 
-def clean(text: str) -> str:
-    """The text without terminal colours; the raw text stays in the trace."""
-    return _ANSI.sub("", text)
+def has_failed(evidence: Evidence) -> bool:
+    """Whether the call failed: by the source's flag or status, or by what the result says."""
+    return evidence.flagged or (evidence.result.status != "pending" and fails_in_text(evidence))
 
 
-def has_failed(call: ToolCall, result: ToolResult) -> bool:
-    """The source's flag or status; where it says nothing, only texts that nothing but a failure starts with."""
-    if result.status != "ok" or result.is_error is not None:
-        return result.status not in ("ok", "pending") or result.is_error is True
-    text = clean(result.text).lstrip()
-    code = _EXIT.match(text)
-    if text.startswith("<tool_use_error>") or (code is not None and code[1] != "0"):
-        return True
-    reads = command_of(call) is not None or path_of(call.arguments) is not None
-    return not reads and (text.startswith("Error: ") or _json_error(text))
+def judge(evidence: Evidence) -> Finding | None:
+    """What the rules say about a failed result; a failure that no flag told is named as silent."""
+    finding = next((said for rule in RULES if (said := rule(evidence)) is not None), None)
+    if finding is None or evidence.flagged or finding.rule.startswith(("cascade/", "hook/")):
+        return finding
+    return msgspec.structs.replace(finding, rule="silent_failure/2")
 
 
-def _json_error(text: str) -> bool:
-    """An API's error object: {"error": ...} with something in it."""
-    if not text.startswith("{"):
-        return False
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and bool(value.get("error"))
-
-
-def is_refusal(result: ToolResult) -> bool:
-    """Whether a user said no to the call or stopped it."""
-    if result.status in ("rejected", "interrupted"):
-        return True
-    return result.is_error is not False and _REFUSAL.match(clean(result.text)) is not None
-
-
-def is_wait(call: ToolCall) -> bool:
+def is_wait(evidence: Evidence) -> bool:
     """A call that only waits or polls; cutting it short says nothing about it."""
-    line = command_of(call)
-    if line is not None:
-        return bool(found := programs(line)) and found[0] in WAITS
-    return call.name.lower() in ("taskoutput", "bashoutput", "wait", "sleep")
+    if evidence.kind == "wait":
+        return True
+    return evidence.line is not None and bool(names := programs(evidence.line)) and names[0] in WAITS
 
 
 def cascade(evidence: Evidence) -> Finding | None:
-    """Another call of the same response failed first; the root call has the site."""
-    if evidence.result.status == "cascade" or _CASCADE.match(evidence.text):
-        return Finding("cascade", "cascade", "cascade/1")
-    if _SECOND_TOOL.search(evidence.text[:300]):
-        return Finding("invalid_call", "real", "cascade/1")
+    """Rule 2. Another call of the same response failed first; the root call has the site."""
+    if evidence.result.status == "cascade" or _CASCADE.match(evidence.opening):
+        return Finding("cascade", "cascade", "cascade/2")
+    if _SECOND_TOOL.search(evidence.opening[:300]):
+        return Finding("invalid_call", "real", "cascade/2")
     return None
 
 
 def hook(evidence: Evidence) -> Finding | None:
-    """A hook or a permission rule blocked the call; its text is the hint."""
-    return Finding("hook_block", "real", "hook/1") if _HOOK.match(evidence.text) else None
+    """Rule 4. A hook or a permission rule blocked the call; its text is the hint. Nobody to ask is nobody's mistake."""
+    if _UNASKED.match(evidence.opening):
+        return Finding("hook_block", "env", "hook/2")
+    if _HOOK.match(evidence.opening):
+        return Finding("hook_block", "real", "hook/2")
+    commits = evidence.programs and "git" in evidence.programs[-1:]
+    blocked = commits and re.search(r"\bgit\b.*\b(commit|push|merge)\b", evidence.line or "", re.DOTALL)
+    return Finding("hook_block", "real", "hook/2") if blocked and _COMMIT_HOOK.search(evidence.text[:6000]) else None
 
 
 def invalid_call(evidence: Evidence) -> Finding | None:
-    """The call itself is wrong: unknown tool, broken or unfit arguments, an edit that does not apply."""
+    """Rule 5. The call itself is wrong: unknown tool, broken or unfit arguments, an edit that does not apply."""
     call, text = evidence.call, evidence.text
-    fault = text_fault(text[:2000])
-    from_tool = text.lstrip().startswith("<tool_use_error>") or command_of(call) is None
-    if _names_missing_file(text) and from_tool:
-        if not path_of(call.arguments) or _SUGGESTS.search(text):
-            return Finding("invalid_call", "real", "invalid_call/1")
-        probing = call.name.lower() in ("read", "read_file", "view", "ls", "cat")
-        return Finding("invalid_call", "benign" if probing else "real", "invalid_call/1")
-    broken = call_fault(call, evidence.tools)
-    if broken is not None or text.lstrip().startswith("<tool_use_error>") or (from_tool and fault is not None):
-        return Finding("invalid_call", "real", "invalid_call/1")
-    return None
+    found = Finding("invalid_call", "real", "invalid_call/2")
+    tagged = text.lstrip().startswith("<tool_use_error>")
+    by_tool = tagged or evidence.kind not in ("shell", "code", "wait")
+    fault = text_fault(evidence.opening) if by_tool else None
+    if fault is not None and fault.kind == "missing_file":
+        probing = evidence.kind in ("read", "search") and path_of(call.arguments) and not _SUGGESTS.search(text[:2000])
+        return Finding("invalid_call", "benign", "invalid_call/2") if probing else found
+    if call_fault(call, evidence.tools) is not None or tagged:
+        return found
+    if fault is not None and (fault.kind != "wrong_type" or evidence.kind != "other") and not lacks(evidence):
+        return found
+    return found if REFUSED_CALL.match(evidence.opening) or _is_tool_name(evidence) else None
 
 
-def _names_missing_file(text: str) -> bool:
-    fault = text_fault(text[:2000])
-    return fault is not None and fault.kind == "missing_file"
+def _is_tool_name(evidence: Evidence) -> bool:
+    """The name of a tool was typed into the shell."""
+    names = {tool.name.lower() for tool in evidence.tools} | {"str_replace_editor", "apply_patch", "applypatch"}
+    unknown = evidence.line is not None and COMMAND_NOT_FOUND.search(evidence.outcome.output[:2000])
+    return bool(unknown) and bool(names & set(evidence.programs))
 
 
 def failed_run(evidence: Evidence) -> Finding | None:
-    """A test run, a type check or a build failed; whether it is a site depends on the edits before it."""
-    line = command_of(evidence.call)
-    if line is None or _environment(evidence):
+    """Rule 6. A test run, a type check or a build failed; whether it is a site depends on the edits before it."""
+    line = evidence.line
+    if line is None or not (is_test_run(line) or is_check(line)):
         return None
-    if is_test_run(line):
-        return Finding("test_failed", "real", "test_failed/1")
-    return Finding("check_failed", "real", "test_failed/1") if is_check(line) else None
+    kind = "test_failed" if is_test_run(line) else "check_failed"
+    if lacks(evidence):
+        return Finding(kind, "env", "test_failed/2")
+    if _USAGE.search(evidence.outcome.output[:2000]) and not _counted(evidence):
+        return None
+    return Finding(kind, "real", "test_failed/2")
+
+
+def _counted(evidence: Evidence) -> bool:
+    return re.search(r"\b\d+ (passed|failed|failures?|tests?|examples?)\b", evidence.outcome.output) is not None
 
 
 def failed_command(evidence: Evidence) -> Finding | None:
-    """Any other failure, minus searches without a match, probes, and what the environment lacks."""
-    line = command_of(evidence.call)
-    code, output = exit_code(evidence.text)
-    if line is not None:
-        if code in (130, 137, 143):
-            return Finding("tool_error", "benign", "command/1")
-        if _no_match(line, code, output):
-            return Finding("no_match", "benign", "command/1")
-        if _probe(line, output):
-            return Finding("tool_error", "benign", "command/1")
-    if _NOTHING.search(output[:2000]):
-        return Finding("tool_error", "benign", "command/1")
-    return Finding("tool_error", "env" if _environment(evidence) else "real", "command/1")
+    """Rule 7. Any other failure, minus searches without a match, probes, and what the environment lacks."""
+    code, output = evidence.outcome.code, evidence.outcome.output
+    if evidence.line is not None:
+        if code in (130, 137, 143) or _has_fallback(evidence.line):
+            return Finding("tool_error", "benign", "command/2")
+        if _no_match(evidence):
+            return Finding("no_match", "benign", "command/2")
+        if _probe(evidence):
+            return Finding("tool_error", "benign", "command/2")
+    if NOTHING_TO_DO.search(output[:2000]):
+        return Finding("tool_error", "benign", "command/2")
+    return Finding("tool_error", "env" if lacks(evidence) else "real", "command/2")
 
 
-def failed_in_words(line: str, text: str) -> Finding | None:
-    """A test run or check whose exit code got lost (`| tail`), but whose last words are of failure."""
-    if not _FAILED.search(text):
-        return None
-    if is_test_run(line):
-        return Finding("test_failed", "real", "silent_failure/1")
-    return Finding("check_failed", "real", "silent_failure/1") if is_check(line) else None
+def _has_fallback(line: str) -> bool:
+    """`... || true`: whoever wrote that reckoned with the failure."""
+    parsed = parse_line(line)
+    behind = (words[0] for words, operator in zip(parsed.commands[1:], parsed.after, strict=False) if operator == "||")
+    return any(word in ("true", ":") for word in behind)
 
 
-def exit_code(text: str) -> tuple[int | None, str]:
-    """The exit code that a result starts with, and the output after it."""
-    found = _EXIT.match(text)
-    return (int(found[1]), text[found.end() :]) if found else (None, text)
-
-
-def _environment(evidence: Evidence) -> bool:
-    code, output = exit_code(evidence.text)
-    return code in (124, 127) or _ENV.search(output[:2000]) is not None
-
-
-def _no_match(line: str, code: int | None, output: str) -> bool:
-    """Exit 1 of a search that wrote no complaint of its own; after `&&`, only when nothing at all was written."""
-    names = programs(line)
-    if code != 1 or not names or names[-1] not in SEARCHES:
+def _no_match(evidence: Evidence) -> bool:
+    """Exit 1 of a search that wrote no complaint of its own, nor did a command that had to succeed before it."""
+    names, line = evidence.programs, evidence.line or ""
+    if not names or evidence.outcome.code not in ((1, 123) if "xargs" in line else (1,)):
         return False
-    if "&&" in line and output.strip():
+    rows = [row for row in evidence.outcome.output.splitlines() if row.strip()]
+    if names[-1] not in SEARCHES:  # `[ -f a ] && cat a`
+        return not rows and all(name in SEARCHES | PROBES for name in names)
+    before = names[:-1] if "&&" in parse_line(line).after else ()
+    if rows and any(name not in SEARCHES | PROBES | _HARMLESS for name in before):
         return False
-    return not any(row.startswith(f"{names[-1]}:") for row in output.splitlines())
+    complaints = tuple(f"{name}:" for name in (names[-1], *before))
+    return not any(row.startswith(complaints) for row in rows)
 
 
-def _probe(line: str, output: str) -> bool:
+def _probe(evidence: Evidence) -> bool:
     """`ls`, `cat`, `test` of a path that is not there: "no" is the answer."""
-    names = programs(line)
-    asked = bool(names) and all(name in PROBES | {"cd", "echo"} for name in names)
-    rows = [row for row in output.splitlines() if row.strip()]
-    return asked and not _SUGGESTS.search(output) and any(_MISSING_PATH.search(row) for row in rows)
+    names, output = evidence.programs, evidence.outcome.output
+    if not any(name in PROBES for name in names) or not all(name in PROBES | _HARMLESS for name in names):
+        return False
+    rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)]
+    lost = any(_LOST.match(row) for row in rows)  # the folder to work in was wrong
+    return bool(rows) and not lost and not _SUGGESTS.search(output)
 
 
 RULES: tuple[Rule, ...] = (cascade, hook, invalid_call, failed_run, failed_command)

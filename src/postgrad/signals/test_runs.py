@@ -1,66 +1,96 @@
-"""Which failed test run is a mistake, and whose? Rule ``test_failed/1``.
+"""Rule 6: which failed test run or check is a mistake, and whose?
 
-A failed run counts when the model edited something since the last run that passed (or the start), and the failure
-was not wanted: the run of a reproduction script, or of a test that was written before its fix, is `expected`. The
-blame goes to the latest edit whose file the failure names, else to the latest edit. Edits are calls of tools whose
-name says so and that name a file; edits by shell commands are not seen.
+A failed run counts when the model edited something since the last run that passed (or the start), and the failure was
+not wanted. Wanted (`expected`): a script that shows the bug fails before anything was fixed (but not on its own syntax
+or imports); a test that was written before its fix fails. The blame goes to the latest edit whose file the failure
+names, else to the latest edit. An edit is whatever writes a file: an edit tool, a patch, a redirection, `sed -i`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from postgrad.core.message import ToolCall
-from postgrad.core.trace import Trace
-from postgrad.signals.commands import command_of, is_check, is_test_run, path_of
-from postgrad.signals.rules import Verdict, clean, failed_in_words, has_failed
+from postgrad.signals.commands import edited_files, is_check, is_test_run
+from postgrad.signals.evidence import Evidence
+from postgrad.signals.history import History
+from postgrad.signals.rules import Verdict
 
-_EDITS = re.compile(r"edit|write|patch|replace|create|insert", re.IGNORECASE)
-_CREATES = re.compile(r"write|create", re.IGNORECASE)
-_REPRODUCES = re.compile(r"\b(test_)?repro(duce|duction)?(?=[\W_\d]|$)", re.IGNORECASE)
+_REPRODUCES = re.compile(
+    r"\brepro(?:duce\w*|duction|_?\d*)?(?=[\W_\d]|$)|(?<=[_\-/])repro\w*|\brepro\w*", re.IGNORECASE
+)
+_FRAMES = re.compile(r"^\s*File \"([^\"]+)\", line \d+", re.MULTILINE)
+_BROKEN = re.compile(r"^(?:SyntaxError|IndentationError|TabError|NameError|ImportError): ", re.MULTILINE)
+_TEST_FILE = re.compile(r"(?:^|[/\\_.-])(?:tests?|specs?)(?:[/\\_.-]|$)|[a-z]Tests?\.|__tests__", re.IGNORECASE)
+_INERT = re.compile(r"\.(?:md|txt|rst|log|out|adoc)$|(?:^|/)tmp/", re.IGNORECASE)
 
-Edit = tuple[int, ToolCall, str]
+
+class Edit(NamedTuple):
+    """A file that was changed at a step; `creates` when the call made or overwrote it whole."""
+
+    step: int
+    path: str
+    creates: bool
 
 
-def judge_run(trace: Trace, *, step: int, line: str, text: str) -> tuple[Verdict, int]:
-    """Verdict on the failed run `line` at `step`, and the index of the step to blame."""
-    if _REPRODUCES.search(line):
-        return "expected", step
-    edits = _edits_since_pass(trace, step, tests=is_test_run(line))
+def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdict, int]:
+    """Verdict on the failed run of `evidence` at `step`, and the index of the step to blame."""
+    line, text = evidence.line or "", evidence.outcome.output
+    edits = edits_since_pass(history, step, tests=is_test_run(line))
+    if reproduces(line):
+        edits = [edit for edit in edits if not _shows_the_bug(edit.path)]
+        if edits:
+            return "real", _blamed(edits, text)
+        return ("real" if _broken_itself(text) else "expected"), step
     if not edits:
         return "benign", step
     if _test_first(edits, line):
         return "expected", step
-    named = [edit for edit in edits if _base(edit[2]) in text]
-    return "real", (named or edits)[-1][0]
+    return "real", _blamed(edits, text)
 
 
-def _edits_since_pass(trace: Trace, stop: int, *, tests: bool) -> list[Edit]:
+def _broken_itself(text: str) -> bool:
+    """The script that shows the bug does not come to it: it has no right syntax, or imports what is not there."""
+    frames = _FRAMES.findall(text)
+    return bool(frames) and _BROKEN.search(text) is not None and _REPRODUCES.search(_base(frames[-1])) is not None
+
+
+def reproduces(line: str) -> bool:
+    """Whether the line runs something made to show a bug."""
+    return _REPRODUCES.search(line) is not None
+
+
+def edits_since_pass(history: History, stop: int, *, tests: bool) -> list[Edit]:
     """A build that passes does not vouch for the tests, so only a run of the same kind starts afresh."""
     passes = is_test_run if tests else is_check
     edits: list[Edit] = []
-    for step in trace.steps:
-        if step.index >= stop:
-            break
-        results = {result.call_id: result for result in step.results}
-        for call in step.action.tool_calls:
-            result = results.get(call.id)
-            line, path = command_of(call), path_of(call.arguments)
-            if result is None or has_failed(call, result):
-                continue
-            if line is not None and failed_in_words(line, clean(result.text)) is not None:
-                continue
-            if line is not None and passes(line):
-                edits.clear()
-            elif line is None and path is not None and _EDITS.search(call.name):
-                edits.append((step.index, call, path))
+    for step, evidence in history.answered(before=stop):
+        files = [path for path in edited_files(evidence.call) if not _INERT.search(path)]
+        runs = evidence.line is not None and passes(evidence.line)
+        if not (files or runs) or not history.succeeded(evidence):
+            continue
+        if runs:
+            edits.clear()
+        creates = evidence.kind == "shell" or re.search(r"write|create", evidence.call.name, re.IGNORECASE) is not None
+        sub = (evidence.call.arguments or {}).get("command")
+        edits += [Edit(step.index, path, creates or sub == "create") for path in files]
     return edits
 
 
+def _shows_the_bug(path: str) -> bool:
+    return _REPRODUCES.search(_base(path)) is not None or _TEST_FILE.search(path) is not None
+
+
 def _test_first(edits: list[Edit], line: str) -> bool:
-    """Only test files that the run names were touched since the last pass, and the first touch created one."""
-    ours = [edit for edit in edits if _base(edit[2]) in line]
-    return len(ours) == len(edits) and _CREATES.search(ours[0][1].name) is not None
+    """Only test files were touched since the last pass, the first touch made one, and the run names them or all."""
+    named = all(_base(edit.path) in line for edit in edits)
+    whole = all(_TEST_FILE.search(edit.path) for edit in edits)
+    return edits[0].creates and (named or whole)
+
+
+def _blamed(edits: list[Edit], text: str) -> int:
+    named = [edit for edit in edits if _base(edit.path) in text]
+    return (named or edits)[-1].step
 
 
 def _base(path: str) -> str:

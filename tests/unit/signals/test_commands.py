@@ -20,7 +20,7 @@ from unit.signals.traces_by_hand import bash, call
     ],
 )
 def test_programs(line: str, expected: list[str]) -> None:
-    assert programs(line) == expected
+    assert programs(line) == tuple(expected)
 
 
 @pytest.mark.parametrize(

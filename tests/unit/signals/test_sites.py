@@ -1,16 +1,11 @@
-"""Error sites on traces written by hand, and on labelled real sessions where they are at hand."""
+"""Error sites on traces written by hand: one small trace per rule and per exception to it."""
 
 from __future__ import annotations
-
-import csv
-import os
-from pathlib import Path
 
 import pytest
 
 from postgrad.core.trace import Feedback
-from postgrad.signals.sites import LEARNABLE, Site, find_sites
-from postgrad.traces.formats.claude_code.reader import ClaudeCode
+from postgrad.signals.sites import Site, find_sites
 from unit.signals.traces_by_hand import ALARM, WEATHER, TraceBuilder, act, bash, call
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
@@ -97,7 +92,7 @@ def test_hook_texts_are_hook_blocks() -> None:
 )
 def test_malformed_calls_are_sites_without_any_result(action: object) -> None:
     site = only(TraceBuilder(tools=[WEATHER]).step(action))  # type: ignore[arg-type]
-    assert (site.kind, site.verdict, site.rule) == ("invalid_call", "real", "invalid_call/1")
+    assert (site.kind, site.verdict, site.rule) == ("invalid_call", "real", "invalid_call/2")
 
 
 def test_an_unknown_name_is_no_fault_where_tools_are_unknown_or_the_call_worked() -> None:
@@ -186,7 +181,7 @@ def test_a_failure_behind_a_pipe_is_found_by_its_words_and_vouches_for_nothing()
     builder.step(act(bash("mix test 2>&1 | tail -2", "c1")), [("65 tests, 11 failures", False)])
     builder.step(act(bash("mix test", "c2")), [("Exit code 2\n65 tests, 11 failures", True)])
     hidden, open_ = find_sites(builder.build())
-    assert (hidden.kind, hidden.verdict, hidden.rule, hidden.step) == ("test_failed", "real", "silent_failure/1", 0)
+    assert (hidden.kind, hidden.verdict, hidden.rule, hidden.step) == ("test_failed", "real", "silent_failure/2", 0)
     assert (open_.verdict, open_.step) == ("real", 0)
 
 
@@ -221,26 +216,3 @@ def test_a_malformed_call_that_the_verifier_also_saw_is_one_site() -> None:
         act(call("get_weather", "{")), [("Error: the arguments are not a JSON object", True)], feedback=[said]
     )
     assert only(builder).kind == "invalid_call"
-
-
-def _labelled() -> dict[str, list[tuple[Path, dict[int, str]]]]:
-    """Sessions labelled by hand, where the shared sample folder is there: file -> record -> verdict."""
-    shared = Path(os.environ.get("POSTGRAD_SHARED") or Path(__file__).resolve().parents[4] / "shared")
-    table = shared / "traces" / "ERROR_SITES.tsv"
-    if not table.exists():
-        return {}
-    labels: dict[str, dict[int, str]] = {}
-    with table.open(encoding="utf-8") as stream:
-        for row in csv.DictReader(stream, delimiter="\t"):
-            if row["file"].startswith("claude_code/"):
-                labels.setdefault(row["file"], {})[int(row["where"].split()[1])] = row["verdict"]
-    return {"claude_code": [(shared / "traces" / name, verdicts) for name, verdicts in labels.items()]}
-
-
-@pytest.mark.parametrize("sessions", _labelled().values(), ids=_labelled())
-def test_verdicts_equal_the_labels_of_real_sessions(sessions: list[tuple[Path, dict[int, str]]]) -> None:
-    for path, labels in sessions:
-        found = {site.record: site.verdict for trace in ClaudeCode().read(path).traces for site in find_sites(trace)}
-        learnable = {record for record, verdict in found.items() if verdict in LEARNABLE}
-        assert learnable == {record for record, verdict in labels.items() if verdict in LEARNABLE}, path.name
-        assert {record: found.get(record) for record in labels} == labels, path.name

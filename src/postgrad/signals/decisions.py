@@ -1,0 +1,93 @@
+"""Rules 3 and 10: what the user decided, and what they said about it.
+
+A refusal or a stop is a correction only if the user then speaks about the work, before the next model step; alone,
+or followed by a local command, a change of mode or "continue", it is a stop: a negative signal without a lesson. Words
+that take back a finished answer without any stop are a follow-up: worth showing, too uncertain to learn from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from postgrad.core.message import Message, Text
+from postgrad.core.trace import Step
+from postgrad.signals.corrections import corrects, is_local_command, only_goes_on, typed, words_in_refusal
+from postgrad.signals.evidence import Evidence
+from postgrad.signals.history import History
+from postgrad.signals.outcomes import json_object
+from postgrad.signals.rules import Verdict, is_wait
+
+STOPS = ("interrupt", "turn_aborted", "abort", "cancel", "stop")
+_NO = r"(rejected|denied|declined|cancell?ed|aborted|refused|skipped)"
+_ASKED = r"(patch|(exec |shell )?command|tool( call| use| execution)?|action|operation|edit|execution|exec_command)"
+_REFUSAL = re.compile(
+    rf"\A\W*(error\W+)?(the user (doesn't|does not|didn't|did not) (want|approve|allow|grant|confirm)"
+    rf"|(the )?user (has )?{_NO}"
+    rf"|({_ASKED}( failed)? ?(was |has been )?:? ?)?{_NO} by (the )?(user|operator)|request interrupted by user"
+    r"|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
+    re.IGNORECASE,
+)
+_STOPPED = re.compile(r"\A\W*request interrupted by user", re.IGNORECASE)
+
+
+def is_refusal(evidence: Evidence) -> bool:
+    """Whether a user said no to the call or stopped it."""
+    if evidence.result.status in ("rejected", "interrupted"):
+        return True
+    if evidence.result.is_error is False:
+        return False
+    if evidence.flagged and _STOPPED.match(evidence.outcome.output.lstrip()[:100]):
+        return True
+    return _REFUSAL.match(evidence.opening) is not None or (json_object(evidence.text) or {}).get("status") == "denied"
+
+
+def verdict_on_refusal(history: History, step: Step, evidence: Evidence, *, record: int) -> tuple[Verdict, str]:
+    """The verdict on a refused call, and the user's words."""
+    if is_wait(evidence):
+        return "benign", ""
+    words = words_in_refusal(evidence.text) or next_words(history, step, after=record)
+    return verdict_on_words(words)
+
+
+def verdict_on_words(words: str) -> tuple[Verdict, str]:
+    """A correction where the words speak about the work."""
+    return ("user_stop", "") if not words or only_goes_on(words) else ("user_correction", words)
+
+
+def next_words(history: History, step: Step, *, after: int) -> str:
+    """What the user typed after record `after` and before the next model step, "" if nothing."""
+    return next(iter(_typed_texts(history, step, after=after)), ("", -1))[0]
+
+
+def follow_up(history: History, step: Step) -> tuple[str, int] | None:
+    """The user's next words, with their record, where they take back what `step` did at the end of a turn."""
+    found = next(iter(_typed_texts(history, step, after=-1)), None)
+    return found if found is not None and corrects(found[0]) else None
+
+
+def _typed_texts(history: History, step: Step, *, after: int) -> Iterable[tuple[str, int]]:
+    """Typed texts with their record numbers; a local command ends them: the user turned to something else."""
+    events = [event for event in history.events_after(step) if event.kind == "user_text" and event.record > after]
+    texts = [(event.text, event.record) for event in events]
+    if not texts:
+        texts = [pair for message in _new_messages(history, step) for pair in _texts(message, after)]
+    for text, record in texts:
+        if is_local_command(text):
+            return
+        if words := typed(text):
+            yield words, record
+
+
+def _new_messages(history: History, step: Step) -> Iterable[Message]:
+    following = history.following(step)
+    seen = set(step.request.messages)
+    new = [key for key in following.request.messages if key not in seen] if following else []
+    return (history.trace.messages[key] for key in new)
+
+
+def _texts(message: Message, after: int) -> list[tuple[str, int]]:
+    record = max(message.records, default=-1)
+    if message.role != "user" or (message.records and record <= after):
+        return []
+    return [(block.text, record) for block in message.blocks if isinstance(block, Text)]

@@ -1,0 +1,89 @@
+"""Is the place to blame? What a sandbox lacks, networks, limits and time outs are no mistake of the model.
+
+A program that nobody promised, a service that is down, a missing system library: verdict `env`. A path or module that
+the session itself speaks of is not unknown: to run it from the wrong place is a mistake. The second identical try is a
+mistake too (`repeats`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from postgrad.signals.evidence import Evidence
+from postgrad.signals.wordings import (
+    BUSY_OR_LIMITED,
+    COMMAND_NOT_FOUND,
+    MISSING_SYSTEM_PART,
+    NETWORK_DOWN,
+    NO_SUCH_FILE,
+    PERMISSION_DENIED,
+    TIMED_OUT,
+)
+
+_MODULE = re.compile(
+    r"No module named ['\"]?([\w-]+)|Cannot find (?:module|package) '([^'.][^'/]*)"
+    r"|no required module provides package (\S+?)[;\s]"
+    r"|package ([\w.]+) does not exist$|cannot load such file -- (\w+)",
+    re.MULTILINE,
+)
+_PROGRAM = re.compile(
+    r"(?:^|: )([^\s:'\"]+): (?:command )?not found|command not found: (\S+)"
+    r"|['‘“\"]([^'’”\"\n]+)['’”\"] is not recognized|^(?:\S+: )?(\S+): ",
+    re.MULTILINE,
+)
+_BUILDS = frozenset({"make", "gmake", "cmake", "ninja", "configure", "meson", "bazel"})
+# A place in source code, or the name of a failing test: the build got as far as the code.
+_IN_SOURCE = re.compile(
+    r"[\w./\\-]+\.[A-Za-z]\w{0,5}(?:[:(]\d+|\", line \d+)|^--- FAIL|^FAILED "
+    r"|\b\d+ (?:passed|failed|failures?|tests?|examples?)\b",
+    re.MULTILINE,
+)
+_BUILD_FILES = re.compile(r"(?:CMakeLists\.txt|\.cmake|[Mm]akefile|\.mk|\.bazel|build\.gradle|pom\.xml)[:(]\d+")
+_LOCAL_SERVER = re.compile(r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)", re.IGNORECASE)
+_LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
+_EDGE = 3000
+
+
+def lacks(evidence: Evidence) -> bool:
+    """Whether the failure tells of the environment and not of the action."""
+    output = evidence.outcome.output
+    text = output if len(output) <= 2 * _EDGE else f"{output[:_EDGE]}\n{output[-_EDGE:]}"
+    if evidence.kind in ("read", "edit", "search"):
+        return bool(
+            TIMED_OUT.search(text[:300]) or BUSY_OR_LIMITED.search(text[:300]) or NETWORK_DOWN.search(text[:300])
+        )
+    if evidence.outcome.code == 124 or _unknown_program(evidence, text) or _unknown_module(evidence, text):
+        return True
+    if any(pattern.search(text) for pattern in (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)):
+        return True
+    if _LOCAL_SERVER.search(text) and not _LOCAL.search(evidence.line or ""):
+        return True
+    return _build_cannot_start(evidence, text)
+
+
+def _unknown_program(evidence: Evidence, text: str) -> bool:
+    """A program that is not there and that nobody promised; a path to one is a guess of the model's."""
+    if not COMMAND_NOT_FOUND.search(text):
+        return False
+    if NO_SUCH_FILE.search(text) and evidence.outcome.code == 127 and "not found" not in text.lower():
+        return False
+    names = {name for found in _PROGRAM.finditer(text) for name in found.groups() if name}
+    return not any("/" in name for name in names if name in (evidence.line or ""))
+
+
+def _unknown_module(evidence: Evidence, text: str) -> bool:
+    """A library that is not installed, unless it is the project's own."""
+    found = [name for match in _MODULE.finditer(text) for name in match.groups() if name]
+    return bool(found) and not any(name.split(".")[0].lower() in evidence.session_names for name in found)
+
+
+def _build_cannot_start(evidence: Evidence, text: str) -> bool:
+    """A build system that fails before it comes to any source file cannot run in this place."""
+    deciding = [name for name in evidence.programs if name in _BUILDS]
+    if not deciding or deciding[-1] != evidence.programs[-1]:
+        return False
+    if re.search(r"No rule to make target '(?!Makefile)", text) or re.search(
+        r"(?:invalid|unknown|unrecogni[sz]ed) option", text
+    ):
+        return False
+    return _IN_SOURCE.search(_BUILD_FILES.sub("", text)) is None and not PERMISSION_DENIED.search(text)

@@ -1,0 +1,200 @@
+"""Rule 8: failures that no flag tells, found by what the result says.
+
+What may count depends on the tool. A shell line is judged by the exit code in its text; where that code was lost on
+the way (`| tail`, `; echo`) or never recorded, a test run or build is judged by its own summary, a program by its
+complaint at the start of a line. A reader of files (`cat`, `grep`) can only complain in its own name: what it shows was
+written by somebody else. An edit tool says in its first words that nothing was changed; a code cell ends in a
+traceback; any other tool answers "Error: ..." or an error object. Not covered: wrong results without any word of
+failure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from postgrad.signals.commands import is_check, is_test_run, only_reads
+from postgrad.signals.evidence import Evidence
+from postgrad.signals.faults import FaultKind, text_fault
+from postgrad.signals.outcomes import json_object
+from postgrad.signals.shell_lines import parse_line
+from postgrad.signals.wordings import (
+    COMMAND_NOT_FOUND,
+    ERROR_WORD,
+    FAILED_WORD,
+    NO_SUCH_FILE,
+    PERMISSION_DENIED,
+    TIMED_OUT,
+)
+
+SUMMARY = re.compile(
+    rf"\b[1-9]\d*\)? (?:tests? |examples?,? |specs? |suites? |assertions? )?{FAILED_WORD}\b"
+    rf"|{FAILED_WORD}[ \t]*[:：=][ \t]*[1-9]\d*\b|[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{{0,12}}(?:失败|失敗|실패)"
+    r"|^FAILED[ (]|FAILED \(|^FAIL(?:ED)?\b[:!]?(?:\s|$)|^[ \t]*--- FAIL|^not ok \d+|^ERRORS?!|Failures?: [1-9]"
+    r"|Errors?: [1-9]"
+    rf"|\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b"
+    r"|^Traceback \(most recent call last|^error(?:\[E\d+\])?: |^ERROR (?:in|at|collecting|-) ?|^(?:npm|yarn"
+    r"|pnpm) ERR!|^npm error"
+    rf"|[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?{ERROR_WORD}\b|^[Ff]ound [1-9]\d* errors?\b|\b[1-9]\d* (?:errors?"
+    rf"|problems? \([1-9])"
+    r"|^\*\* \(\w+(?:\.\w+)*(?:Error)?\)|^(?:g?make)(?:\[\d+\])?: \*\*\* |BUILD FAILED|^CMake Error|Build failed"
+    r"|Compilation failed"
+    r"|^panic: |^Exception in thread|ninja: build stopped|^error: could not compile|Failed to compile",
+    re.MULTILINE,
+)
+_NOT_FAILED = re.compile(r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b", re.IGNORECASE)
+_CRASH = re.compile(
+    r"^Traceback \(most recent call last|^(?:fatal|error): |^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* "
+    r"|^panic: "
+    r"|^Exception in thread|^Unhandled|^Uncaught |Segmentation fault|^E: |^ERROR: |^(?:\w+\.)*\w+(?:Error|Exception): "
+    rf"|^(?:Syntax|Parse) error|^BUILD FAILED|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b|\(core dumped\)"
+    rf"|^thread '.{{0,80}}' panicked"
+    rf"|^{ERROR_WORD}\s?[:：]|^\+ CategoryInfo\s+: |^\*\* \(\w+",
+    re.MULTILINE,
+)
+_SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
+_OWN_WORDS = re.compile(
+    r"can(?:not|'t|’t)|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|unexpected|missing|is a directory"
+    r"|not a |no matches"
+    rf"|bad |syntax|requires|denied|failed|not found|not allowed|\b{ERROR_WORD}\b",
+    re.IGNORECASE,
+)
+_CELL = re.compile(
+    r"^-{40,}[ \t]*\n\w+(?:Error|Exception)\b|^Traceback \(most recent call last|^[ \t]*(?:Syntax|Indentation)Error: ",
+    re.M,
+)
+_DONE = re.compile(
+    r"\A\W*(?:success|the file .{1,300} has been|updated|edited|created|wrote|applied|file (?:created|written|saved"
+    r"|updated))",
+    re.I,
+)
+_UNCHANGED: tuple[FaultKind, ...] = (
+    *("edit_not_found", "edit_not_unique", "file_not_read", "empty_patch", "patch_mismatch", "bad_edit", "no_change"),
+    *("bad_range", "missing_file", "missing_argument", "bad_value"),
+)
+_CELL_EDIT = re.compile(
+    r"^[\[*# ]*(?:your proposed edit has introduced|error: (?:no |invalid |the ))", re.IGNORECASE | re.MULTILINE
+)
+REFUSED_CALL = re.compile(
+    r"\A\W*(?:error\W+)?(?:patch rejected|apply_?patch verification failed|unsupported call|no exact match found"
+    r"|failed to parse (?:function )?arguments|your (?:proposed )?edit (?:has introduced|was not applied|could not)"
+    r"|no replacement was performed|the arguments provided to the tool are invalid|invalid (?:tool|function) call)",
+    re.IGNORECASE,
+)
+"""How applications refuse a call of any tool, a shell's included."""
+_HARNESS = re.compile(
+    r"\A\W*(?:<?tool_use_error>|execution error:|failed in sandbox|exec_command failed|script failed\n"
+    r"|(?:the )?tool execution failed|error (?:executing|calling|running|invoking) (?:tool|function|mcp)|mcp error"
+    r"|failed to (?:execute|call|run) (?:tool|function)|operation .{0,80} is not supported by this environment)",
+    re.IGNORECASE,
+)
+_ANSWERED_ERROR = re.compile(
+    rf"\A\W*{ERROR_WORD}(?:\s?[:：]|\s+(?:executing|calling|running|while|during|in|at|al|beim|lors)\b)", re.I
+)
+# Whoever writes into `| head` complains when head has had enough.
+_CUT_SHORT = re.compile(r"^.*(?:broken pipe|EPIPE|: write error).*$\n?", re.IGNORECASE | re.MULTILINE)
+_SHORT, _FIRST_WORDS = 600, 200
+_EDGE = 6000
+
+
+def fails_in_text(evidence: Evidence) -> bool:
+    """Whether an unflagged result shows by its text that the call failed."""
+    if (evidence.result.is_error is None or evidence.kind == "edit") and (
+        _HARNESS.match(evidence.opening) or REFUSED_CALL.match(evidence.opening)
+    ):
+        return True
+    if evidence.kind == "shell":
+        return _shell(evidence)
+    if evidence.kind == "code":
+        edges = _edges(evidence.outcome.output)
+        return evidence.outcome.code not in (None, 0) or bool(_CELL.search(edges) or _CELL_EDIT.search(edges))
+    if evidence.kind == "edit":
+        trusted = evidence.result.is_error is False
+        return _unchanged(evidence.text, within=_FIRST_WORDS if trusted else _SHORT) or (
+            not trusted and _answered(evidence)
+        )
+    return False if evidence.kind == "wait" else _answered(evidence)
+
+
+def failed_summary(line: str, text: str) -> bool:
+    """Whether the output of a test run or check counts failures; "0 failures" does not."""
+    if not (is_test_run(line) or is_check(line)):
+        return False
+    return SUMMARY.search(_NOT_FAILED.sub("", _edges(text))) is not None
+
+
+def _shell(evidence: Evidence) -> bool:
+    line, (code, output) = evidence.line or "", (evidence.outcome.code, evidence.outcome.output)
+    if code not in (None, 0):
+        return True
+    if code is None and evidence.result.is_error is None and TIMED_OUT.search(output[-400:]) and _harness_row(output):
+        return True
+    if not parse_line(line).loses_code and (code == 0 or evidence.result.is_error is False):
+        return False
+    return failed_summary(line, output) or _complains(evidence, _edges(output))
+
+
+def _harness_row(output: str) -> bool:
+    """The last row is the harness's, not the program's: a sentence, or in brackets."""
+    rows = output.rstrip().splitlines()
+    return (
+        bool(rows)
+        and re.match(r"\W*(?:the |command|execution|process|tool|error)", rows[-1], re.IGNORECASE) is not None
+    )
+
+
+def _complains(evidence: Evidence, output: str) -> bool:
+    output = _CUT_SHORT.sub("", output)
+    if _SHELL_COMPLAINT.search(output) or _own_complaint(evidence.programs, output):
+        return True
+    if only_reads(evidence.line or "") or is_test_run(evidence.line or ""):  # a test's log may speak of errors
+        return False
+    return _CRASH.search(output) is not None or any(COMMAND_NOT_FOUND.search(row) for row in output.splitlines()[-3:])
+
+
+def _own_complaint(names: tuple[str, ...], output: str) -> bool:
+    """`grep: x: No such file or directory`: a program of the line complains in its own name."""
+    starts = tuple(f"{name}: " for name in set(names))
+    if "git" in names and re.search(r"^(?:fatal|error)\s?[:：] ", output, re.MULTILINE):
+        return True
+    if not starts:
+        return False
+    rows = (row for row in output.splitlines() if row.startswith(starts) or row.startswith(("/bin/", "/usr/bin/")))
+    words = (NO_SUCH_FILE, PERMISSION_DENIED, _OWN_WORDS)
+    return any(pattern.search(row[:400]) for row in rows for pattern in words)
+
+
+def _unchanged(text: str, *, within: int) -> bool:
+    opening = text.lstrip()[:within]
+    if _DONE.match(opening):
+        return False
+    fault = text_fault(opening)
+    return (fault is not None and fault.kind in _UNCHANGED) or _ANSWERED_ERROR.match(opening) is not None
+
+
+def _answered(evidence: Evidence) -> bool:
+    """Any other tool: an error object, or an answer that begins with the word "error" and is no file's content."""
+    value = json_object(evidence.text)
+    if value is not None:
+        by_harness = value.get("status") == "error" and ("message" in value or "error" in value)
+        return (
+            evidence.kind == "other" and _error_object(value, trusted=evidence.result.is_error is False)
+        ) or by_harness
+    if evidence.result.is_error is False or not _ANSWERED_ERROR.match(evidence.opening):
+        return False
+    return evidence.kind == "other" or len(evidence.text) < _SHORT
+
+
+def _error_object(value: dict[str, object], *, trusted: bool) -> bool:
+    """`trusted`: the source says that all went well; then only the tool's own plain "no" counts."""
+    said_no = any(value.get(key) is False for key in ("success", "ok", "succeeded")) or any(
+        value.get(key) is True for key in ("isError", "is_error")
+    )
+    if trusted or said_no:
+        return said_no
+    failed = str(value.get("status", "")).lower() in ("error", "fail", "failed", "failure")
+    return failed or value.get("type") == "error" or bool(value.get("error"))
+
+
+def _edges(text: str) -> str:
+    """A long output says what went wrong at its start or at its end."""
+    return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"

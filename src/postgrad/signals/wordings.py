@@ -1,0 +1,149 @@
+"""The words of shells, compilers and tools for what can go wrong, in the languages that they speak.
+
+A table of meaning -> pattern. Programs say the same few things everywhere (GNU and Windows translate them), so
+knowing the handful of phrases per language finds failures in logs of any locale. Not covered: languages outside the
+table; free text. Codes (`error TS2304`, `CS1002`) need no language.
+"""
+
+from __future__ import annotations
+
+import re
+
+_I = re.IGNORECASE
+
+
+def _any(*patterns: str, flags: int = _I) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), flags)
+
+
+COMMAND_NOT_FOUND = _any(
+    r"command not found",
+    r"^\S*sh: (?:line )?\d+: .{1,80}: not found$",
+    r"is not recognized as (?:an internal|(?:a|the) name of a)",
+    r"(?:Kommando|Befehl) nicht gefunden",
+    r"commande (?:introuvable|inconnue)",
+    r"n'est pas reconnu",
+    r"no se encontró la orden",
+    r"(?:orden|comando) no encontrad[ao]",
+    r"no se reconoce como",
+    r"comando não encontrado",
+    r"não é reconhecido como",
+    r"comando non trovato",
+    r"non è riconosciuto come",
+    r"команда не найдена",
+    r"не распознано как",
+    r"не является внутренней или внешней",
+    r"未找到命令|找不到命令|找不到指令|無法辨識 ?'|无法将.{1,80}识别为|不是内部或外部命令|不是內部或外部命令",
+    r"コマンドが見つかりません|として認識され(?:ません|ていません)",
+    r"명령(?:어)?를 찾을 수 없|명령을 찾을 수 없|내부 또는 외부 명령",
+    r"nie znaleziono polecenia",
+    r"opdracht niet gevonden",
+    r"komut bulunamadı",
+    r"wurde nicht als Name eines Cmdlet|entweder falsch geschrieben oder",
+    flags=_I | re.MULTILINE,
+)
+
+NO_SUCH_FILE = _any(
+    r"no such (?:file|directory|path)",
+    r"does(?: not|n't) exist",
+    r"cannot (?:access|stat|find (?:the )?(?:path|file))",
+    r"(?:file|path|directory) (?:was )?not found",
+    r"could not find (?:the )?(?:file|path)",
+    r"unable to find (?:the )?(?:file|path)",
+    r"\bENOENT\b",
+    r"Datei oder Verzeichnis nicht gefunden|kann (?:der|die) (?:Pfad|Datei).{0,120}nicht (?:finden|gefunden)"
+    r"|Pfad.{0,200}(?:nicht gefunden|nicht vorhanden)|existiert nicht",
+    r"aucun fichier ou (?:dossier|répertoire)|impossible de trouver (?:le|la) (?:chemin|fichier)|n'existe pas",
+    r"no existe el (?:archivo|fichero|directorio)|no se (?:encuentra|puede encontrar|encontró) (?:la|el) (?:ruta"
+    r"|archivo)",
+    r"(?:arquivo|ficheiro) ou (?:diretório|directoria|diretoria) inexistente|não é possível localizar o caminho"
+    r"|não existe",
+    r"file o directory non esistente|impossibile trovare il (?:percorso|file)|non esiste",
+    r"нет такого файла|не удается найти (?:путь|указанный файл)|не существует",
+    r"没有那个文件或目录|沒有此一檔案或目錄|找不到路径|找不到路徑|找不到檔案|找不到文件|文件不存在|檔案不存在|系统找不到指定的",
+    r"そのようなファイルやディレクトリは|パス.{0,200}(?:が)?見つかりません|ファイルが見つかりません|存在しません",
+    r"그런 파일이나 디렉터리가 없|경로.{0,100}찾을 수 없|파일을 찾을 수 없|존재하지 않",
+    r"nie ma takiego pliku|bestand of map bestaat niet|böyle bir dosya ya da dizin yok",
+)
+
+PERMISSION_DENIED = _any(
+    r"permission denied|access (?:is |was )?denied|operation not permitted|\bEACCES\b|\bEPERM\b",
+    r"keine berechtigung|zugriff verweigert|permission non accordée|accès refusé|permiso denegado|acceso denegado",
+    r"permissão negada|acesso negado|permesso negato|accesso negato|отказано в доступе",
+    r"权限不够|權限不足|拒绝访问|存取被拒|許可がありません|アクセスが拒否|허가 거부|액세스가 거부",
+)
+
+ERROR_WORD = (
+    r"(?i:error|fatal(?: error)?|fehler|schwerwiegend|erreur|errore|erro|error al \w+|ошибка|фатальная ошибка"
+    r"|错误|錯誤|致命错误|エラー|오류|fout|błąd|hata)"
+)
+"""The word that opens a complaint in each language; a fragment for patterns."""
+
+FAILED_WORD = (
+    r"(?i:failed|failing|failures?|fehlgeschlagen(?:e[nrs]?)?|gescheitert|échoué(?:e?s)?|échecs?|en échec|fall(?:ó"
+    r"|aron|idos?|os?)"
+    r"|falh(?:ou|aram|as?)|fallit[oiae]|неудачно|не пройден[оы]?|провален[оы]?|сбо[йяев]|失败|失敗|실패)"
+)
+"""The word with which test runners count what went wrong; a fragment for patterns."""
+
+NOTHING_TO_DO = _any(
+    r"nothing to commit|nothing added to commit|already exists|no such process"
+    r"|already up[- ]to[- ]date|no changes added to commit",
+    r"nichts zu committen|existiert bereits|bereits aktuell|rien à valider|existe déjà|déjà à jour",
+    r"nada para (?:hacer commit|enviar|confirmar)|ya existe|já existe|esiste già|нечего коммитить|уже существует",
+    r"无文件要提交|無檔案要提交|没有要提交|已存在|已经存在|已經存在"
+    r"|既に存在|すでに存在|コミットするものがありません|이미 존재",
+)
+
+NETWORK_DOWN = _any(
+    r"could not resolve (?:host|proxy)|network is unreachable|no route to host|name or service not known",
+    r"(?:temporary failure in|failure in) name resolution|getaddrinfo (?:failed|enotfound|eai_again)|\bENOTFOUND\b"
+    r"|\bEAI_AGAIN\b",
+    r"\b(?:ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b|connection (?:timed out|reset by peer|aborted)",
+    r"failed to (?:fetch|establish a new connection)|unable to (?:connect to|access) (?:the )?(?:'?https?://|remote"
+    r"|server)",
+    r"tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
+    r"|max retries exceeded",
+    r"unable to locate package|some index files failed to download|unable to fetch some archives",
+    r"could not connect to (?:server|host|the)|cannot connect to the docker daemon|is the docker daemon running",
+    r"Name oder Dienst nicht bekannt|Netzwerk ist nicht erreichbar|Nom ou service inconnu"
+    r"|Le réseau n'est pas accessible",
+    r"Nombre o servicio desconocido|La red es inaccesible|Имя или служба не известны|Сеть недоступна",
+    r"未知的名称或服务|網路無法|网络不可达|无法连接|無法連接|ネットワークに到達できません|名前またはサービスが不明",
+)
+
+BUSY_OR_LIMITED = _any(
+    r"(?:status(?: code)?|http(?:/\d(?:\.\d)?)?|error|code|returned error)\W{0,3}(?:429|5\d\d)\b",
+    r"\b(?:429 too many requests|50[0234] (?:internal|bad gateway|service|gateway))",
+    r"too many requests|overloaded_error|rate[ _-]?limit(?:ed|ing)?\b.{0,40}(?:exceed|reach|hit|error|retry)"
+    r"|quota (?:exceeded|exhausted)",
+    r"rate_limit_(?:error|exceeded)|resource_exhausted|service unavailable|server (?:is )?overloaded"
+    r"|insufficient_quota",
+    r"请求过于频繁|請求過於頻繁|速率限制|リクエストが多すぎます",
+)
+
+TIMED_OUT = _any(
+    r"(?:command|execution|tool|process|request|operation|script|cell|call|it) (?:has )?timed[ -]?out"
+    r"|timed out after \d",
+    r"execution timed out|timeout (?:exceeded|expired|reached|of \d+)|exceeded the (?:time limit|timeout)"
+    r"|no new output after",
+    r"deadline exceeded|context deadline exceeded|TimeoutExpired|Zeitüberschreitung|délai d'attente dépassé",
+    r"tiempo de espera agotado|время ожидания истекло|超时|逾時|タイムアウト|시간 초과",
+)
+
+MISSING_SYSTEM_PART = _any(
+    r"cannot open shared object file|error while loading shared libraries|no space left on device|disk quota exceeded",
+    r"cannot allocate memory|out of memory|heap out of memory|too many open files|read-only file system",
+    r"could not find a package configuration file|by not providing \"find\w+\.cmake\"|could not load cache",
+    r"was not found in the pkg-config|fatal error: \S+\.h(?:pp)?: |cannot find -l\w|library not found for -l"
+    r"|ld: library",
+    r"no matching distribution found|could not find a version that satisfies|externally-managed-environment",
+    r"NoSuchModuleError|can't load plugin|no tty present|a (?:terminal|password) is required|are you root\b"
+    r"|must be run as root",
+    r"executable doesn't exist at|browser.{0,40}not installed|please install|is not installed"
+    r"|unsupported (?:platform|engine)",
+    r"glibc(?:xx)?_\d|permission denied \(publickey|host key verification failed|could not read (?:username"
+    r"|password) for",
+    r"authentication (?:failed|required)|not logged in|auth login|unauthorized|invalid api key|ライセンス|no display"
+    r"|cannot open display",
+)
