@@ -35,11 +35,18 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/postgrad demo
 
-test: $(READY) check
+test: $(READY) browser check
 	$(BIN)/python -m pytest --slow part
 
-test-all: $(READY) check
+test-all: $(READY) browser check
 	$(BIN)/python -m pytest --slow all
+
+# The pages are tested in a real browser. Without one, and without the right to install it, those tests fail and say so.
+.PHONY: browser
+browser:
+	@test -n "$(CHROMIUM)" || command -v chromium >/dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+	  || echo "no Chromium here and none could be installed: install it, or name one in CHROMIUM" >&2
 
 .PHONY: check
 check: $(READY)

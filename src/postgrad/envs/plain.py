@@ -1,9 +1,10 @@
 """`Plain`: everyday requests without tools, for rehearsal while a model learns something else.
 
 A model that is trained on tool calls alone forgets how to talk. Its own answers to such requests, recorded before the
-training and mixed into it, keep that. Every second request comes with a system message of its own. The verifier asks
+training and mixed into it, keep that. Three of four requests come with a system message that asks for brevity, so that
+most answers end by themselves within a few dozen tokens; an answer that is cut off teaches nothing. The verifier asks
 for words and no call; it does not judge what the words say.
-The requests are ours and share none with the retention guard.
+The requests are ours: everyday ones, and questions on common facts. None is a question of the retention guard.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Plain:
     """Everyday requests; split `train` only."""
 
     name: str = "plain"
-    version: str = "plain/1"
+    version: str = "plain/2"
     trainable: bool = True
     splits: tuple[str, ...] = (SPLIT,)
     training_splits: tuple[str, ...] = (SPLIT,)
@@ -42,7 +43,7 @@ class Plain:
         requests = _requests()
         if n is not None and n > len(requests):
             raise ConfigError("plain has too few requests", got=n, expected=f"<= {len(requests)}")
-        return [_task(text, alone=place % 2 == 0) for place, text in enumerate(requests[:n])]
+        return [_task(text, alone=place % 4 == 0) for place, text in enumerate(requests[:n])]
 
     def grade(self, task: Task, message: Message) -> Grade:
         """Words and no call."""

@@ -6,20 +6,26 @@ import pytest
 
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message
+from postgrad.core.task import Task
 from postgrad.envs.environment import training_tasks
 from postgrad.evaluate.retention import Retention
 
 RETENTION = Retention()
 
 
+def every_task() -> list[Task]:
+    return [*RETENTION.tasks("facts"), *RETENTION.tasks("validation")]
+
+
 def grade(question: str, answer: str) -> float:
-    task = next(task for task in RETENTION.tasks("facts") if task.messages[-1].text == question)
+    task = next(task for task in every_task() if task.messages[-1].text == question)
     return RETENTION.grade(task, Message.of("assistant", answer)).score
 
 
 def test_every_reference_is_right_and_no_question_tells_its_answer() -> None:
-    tasks = RETENTION.tasks("facts")
+    tasks = every_task()
     assert len({task.id for task in tasks}) == len(tasks) == 178
+    assert len(RETENTION.tasks("validation")) == 60
     for task in tasks:
         assert task.reference is not None
         assert RETENTION.grade(task, task.reference).score == 1
@@ -51,7 +57,7 @@ def test_subsets_are_fixed_and_nested() -> None:
     assert ten == [task.id for task in RETENTION.tasks("facts", 20, seed=3)][:10]
     assert ten != [task.id for task in RETENTION.tasks("facts", 10, seed=4)]
     with pytest.raises(ConfigError, match="fewer questions"):
-        RETENTION.tasks("facts", 179)
+        RETENTION.tasks("facts", 119)
 
 
 def test_it_is_a_guard_and_never_training_data() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from postgrad.core.errors import ConfigError
@@ -13,6 +14,7 @@ from postgrad.envs.function_calling.grader import VERSION, grade
 from postgrad.envs.function_calling.results import respond
 
 PER_FUNCTION = 4
+PAIRS = "train_pairs"
 IRRELEVANT = "heldout_irrelevant"
 """The held-out tasks that no offered tool fits: a benchmark of its own, since silence alone scores on it."""
 
@@ -23,16 +25,15 @@ class FunctionCalling:
 
     Splits: ``train``, ``validation`` (for choosing settings), ``heldout`` and ``heldout_irrelevant``; no function is
     in two of them. ``train`` mixes tasks that no offered tool fits among the others; ``validation`` and ``heldout``
-    hold only tasks that want a call, and ``heldout_irrelevant`` only those that want none.
-    With `neighbours`, tasks that offer the same tools follow each other, so that a forest shares their prefix.
+    hold only tasks that want a call, and ``heldout_irrelevant`` only those that want none. ``train_pairs`` are the
+    tasks of ``train`` two by two under one list of tools: a forest computes the tools once for both.
     """
 
-    neighbours: bool = False
     name: str = "function_calling"
     version: str = VERSION
     trainable: bool = True
-    splits: tuple[str, ...] = (*SPLITS, IRRELEVANT)
-    training_splits: tuple[str, ...] = ("train",)
+    splits: tuple[str, ...] = (*SPLITS, PAIRS, IRRELEVANT)
+    training_splits: tuple[str, ...] = ("train", PAIRS)
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
         """The first `n` tasks of the split's stream (default: four per function).
@@ -46,13 +47,16 @@ class FunctionCalling:
         if split not in self.splits:
             known = f"one of {', '.join(self.splits)}"
             raise ConfigError("unknown split of function_calling", got=split, expected=known)
-        base = "heldout" if split == IRRELEVANT else split
+        base = {IRRELEVANT: "heldout", PAIRS: "train"}.get(split, split)
         wanted = (1 if split == IRRELEVANT else PER_FUNCTION) * len(split_functions(base)) if n is None else n
-        fitting = (task for task in stream(base, seed) if split == "train" or bool(task.expected) == (split == base))
+        every = stream(base, seed)
+        fitting = (task for task in every if base == "train" or bool(task.expected) == (split == base))
+        if split == PAIRS:
+            fitting = _pairs(every)
         tasks = list(itertools.islice(fitting, wanted))
         if len(tasks) < wanted:
             raise ConfigError(f"split {split} has too few different tasks", got=wanted, expected=f"<= {len(tasks)}")
-        return _neighbours(tasks) if self.neighbours else tasks
+        return tasks
 
     def grade(self, task: Task, message: Message) -> Grade:
         """Compare the calls of `message` to the expected ones; see `grader` for the kinds of error."""
@@ -63,9 +67,14 @@ class FunctionCalling:
         return respond(task.tools, message)
 
 
-def _neighbours(tasks: list[Task]) -> list[Task]:
-    """Stable order by tool list, lists in order of their first task."""
-    groups: dict[tuple[str, ...], list[Task]] = {}
+def _pairs(tasks: Iterable[Task]) -> Iterator[Task]:
+    """Two tasks that offer the same tools, one after the other, as soon as there are two."""
+    waiting: dict[tuple[str, ...], Task] = {}
     for task in tasks:
-        groups.setdefault(tuple(tool.name for tool in task.tools), []).append(task)
-    return [task for group in groups.values() for task in group]
+        tools = tuple(tool.name for tool in task.tools)
+        other = waiting.pop(tools, None)
+        if other is None:
+            waiting[tools] = task
+        else:
+            yield other
+            yield task

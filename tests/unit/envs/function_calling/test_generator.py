@@ -100,12 +100,12 @@ def test_a_round_covers_all_functions() -> None:
     assert len({task.group for task in tasks}) == functions
 
 
-def test_neighbours_reorders_only() -> None:
-    """The same tasks, each tool list in one piece."""
-    tasks = FunctionCalling(neighbours=True).tasks("train", 600)
-    assert sorted(t.id for t in tasks) == sorted(t.id for t in ENVIRONMENT.tasks("train", 600))
-    pieces = [names for names, _ in itertools.groupby(tuple(tool.name for tool in t.tools) for t in tasks)]
-    assert len(pieces) == len(set(pieces))
+def test_pairs_are_training_tasks_two_by_two_under_one_list_of_tools() -> None:
+    tasks = ENVIRONMENT.tasks("train_pairs", 200)
+    assert len({task.id for task in tasks}) == 200
+    assert {task.id for task in tasks} <= {task.id for task in ENVIRONMENT.tasks("train", 1000)}
+    assert all(first.tools == second.tools for first, second in zip(tasks[::2], tasks[1::2], strict=True))
+    assert [task.id for task in tasks[:61]] == [task.id for task in ENVIRONMENT.tasks("train_pairs", 61)]
 
 
 def test_the_request_shows_every_argument() -> None:
@@ -131,7 +131,8 @@ def test_no_overlap_with_the_outside_judge() -> None:
 
 
 def test_an_unknown_split_is_told() -> None:
-    with pytest.raises(ConfigError, match="got 'test'; expected one of train, validation, heldout, heldout_irrelevant"):
+    known = "train, validation, heldout, train_pairs, heldout_irrelevant"
+    with pytest.raises(ConfigError, match=f"got 'test'; expected one of {known}"):
         ENVIRONMENT.tasks("test")
 
 
