@@ -22,7 +22,8 @@ SMALL = {
     "before-constrained.with.benchmarks": "[function_calling/heldout:2]",
     "attempts.with.n": "4",
     "lessons.with.n": "12",
-    "distil.with.loop.steps": "2",
+    "rehearsal.with.n": "4",
+    "distil.with.loop.steps": "3",
     "distil.with.method.max_length": "8000",
     "practice.with.n": "4",
     "compose.with.loop.steps": "2",
@@ -40,7 +41,7 @@ def command(folder: Path) -> list[str]:
     options |= {f"stages.{stage}.with.max_new_tokens": "8" for stage in LENGTHS}
     options |= {f"stages.{stage}.with.benchmarks": SMALL["before.with.benchmarks"] for stage in ("after",)}
     options |= {"stages.after-constrained.with.benchmarks": SMALL["before-constrained.with.benchmarks"]}
-    options |= {f"stages.{stage}.with.sampling.max_new_tokens": "8" for stage in ("attempts", "practice")}
+    options |= {f"stages.{stage}.with.sampling.max_new_tokens": "8" for stage in ("attempts", "rehearsal", "practice")}
     options |= {f"stages.{stage}.with.sampling.max_new_tokens": "8" for stage in ("replay", "second-opinion")}
     options |= {"stages.replay.with.teachers.base-constrained.model": "tiny-random"}
     options |= {"stages.compose.with.method.rollouts.max_new_tokens": "6"}
@@ -65,7 +66,9 @@ def test_a_turn_on_the_tiny_model_survives_a_kill_and_is_not_promoted(tmp_path: 
     folder = tmp_path / "demo"
     process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
     deadline = time.monotonic() + 300
-    while not list(folder.glob("*-lessons/stage.json")) and time.monotonic() < deadline:
+    while not list(folder.glob("*-lessons/stage.json")):
+        assert process.poll() is None, f"it ended by itself, with code {process.returncode}"
+        assert time.monotonic() < deadline, "it did not come so far in time"
         time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=30)

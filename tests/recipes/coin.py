@@ -19,7 +19,9 @@ class Coin:
     training_splits: tuple[str, ...] = ("train",)
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
-        return [Task(f"coin-{i}", (Message.of("user", f"Toss {i}"),), group=str(i)) for i in range(n or 8)]
+        heads = Message.of("assistant", "b")
+        asks = [Message.of("user", f"Toss {i}") for i in range(n or 8)]
+        return [Task(f"coin-{i}", (ask,), group=str(i), reference=heads) for i, ask in enumerate(asks)]
 
     def grade(self, task: Task, message: Message) -> Grade:
         if message.text and ord(message.text[0]) % 2 == 0:

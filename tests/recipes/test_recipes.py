@@ -17,13 +17,16 @@ from postgrad.run.config import load
 from postgrad.run.recipes import find_recipe, recipe_names
 from postgrad.signals.records import write_records
 from postgrad.verbs import train
+from recipes.taught import TAUGHT, taught_settings
 
-CHANNELS = {
+CHANNELS = TAUGHT | {
     "ladder/a1-rl": {"policy_gradient"},
     "ladder/a2-sdpo": {"policy_gradient", "divergence"},
     "ladder/a3-replay": {"policy_gradient", "preference"},
     "ladder/a4-all": {"policy_gradient", "divergence", "preference"},
     "sft": {"cross_entropy"},
+    "cpt": {"cross_entropy"},
+    "es": set(),
     "dpo": {"preference"},
     "sdpo": {"divergence"},
 }
@@ -33,9 +36,22 @@ ROWS = [Record((ASK,), GOOD, rejected=BAD), Record((ASK,), BAD, hint="say b, not
 
 def settings(tmp_path: Path, recipe: str) -> dict[str, Any]:
     """The overrides that make a recipe small: tiny model, a coin to win, short completions."""
+    if recipe in TAUGHT:
+        return taught_settings(tmp_path, recipe)
     records = tmp_path / "records.jsonl"
     write_records(records, ROWS)
     small = {"model": "tiny-random", "loop.steps": 2, "adapter.last_layers": 1}
+    if recipe == "cpt":
+        (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 20)
+        rows = {"method.paths": [str(tmp_path / "text.txt")], "method.length": 32, "method.overlap": 8}
+        return {"model": "tiny-random", "loop.steps": 2, "optim.warmup_steps": 1, "optim.decay_steps": 1} | rows
+    if recipe == "es":
+        return small | {
+            "method.environment": "recipes.coin:Coin",
+            "method.max_new_tokens": 6,
+            "method.evolve.pairs": 2,
+            "method.evolve.sigma": 0.5,
+        }
     if not recipe.startswith("ladder/"):
         return small | {"method.records": str(records), "method.batch_size": 1}
     coin = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": 6}

@@ -43,7 +43,7 @@ class Retention:
     """No answer needs more; the runner's limit is lowered to it."""
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
-        """All questions of the split, or `n` of them drawn by `seed` (a larger n of the same seed contains the smaller).
+        """All questions of the split, or `n` drawn by `seed` (a larger n of the same seed contains the smaller).
 
         Raises:
             ConfigError: unknown split, or more asked for than there are.

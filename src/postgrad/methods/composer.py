@@ -25,14 +25,17 @@ from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.task import Task
 from postgrad.envs import load_environment, training_tasks
 from postgrad.methods.batches import Batches
-from postgrad.methods.fresh import Completion, Rollouts, Sampler, credited_units, hinted_units
+from postgrad.methods.credit import credited
+from postgrad.methods.fresh import Completion, Rollouts, Sampler, credited_units, differ, hinted_units
 from postgrad.methods.supervised import FromRecords, record_batches
+from postgrad.objectives.outcome import Credits
 from postgrad.run.config import Config
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
 
 Weight = Annotated[float, Field(ge=0)]
+RESAMPLE_ROUNDS = 4
 
 
 class Replay(FromRecords):
@@ -70,23 +73,34 @@ class Composer(Config):
         return {name: weight for name, weight in weights.items() if weight > 0}
 
     def check(self, channels: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse a KL term that idle completions would never feel, and half of an objective.
+        """Refuse a policy objective that these rollouts cannot serve.
 
         Raises:
-            ConfigError: `kl_coefficient` above 0 with ``idle: count``, or an objective whose advantage is another's.
+            ConfigError: a term over all completions with idle ones left out, an objective without its own advantage
+                unless another one is named, or credit by token for a loss by completion.
         """
-        credit = channels["policy_gradient"]
-        if credit.get("kl_coefficient", 0) > 0 and self.rollouts.idle == "count":
+        from postgrad.objectives.policy_objectives import objective_named
+
+        settings = channels["policy_gradient"]
+        for term in ("kl_coefficient", "entropy_coefficient"):
+            if settings.get(term, 0) > 0 and self.rollouts.idle == "count":
+                raise ConfigError(
+                    f"channels.policy_gradient.{term} needs the tokens of all completions",
+                    got="rollouts.idle: count",
+                    do="set method.rollouts.idle: score, or resample",
+                )
+        name = settings.get("objective", "dr_grpo")
+        objective, advantage = objective_named(name), self.rollouts.advantage
+        if objective.advantage != advantage and "advantage" not in self.rollouts.model_fields_set:
             raise ConfigError(
-                "channels.policy_gradient.kl_coefficient needs the tokens of all completions",
-                got="rollouts.idle: count",
-                do="set method.rollouts.idle: score",
+                f"objective {name} is defined with advantage {objective.advantage}",
+                got=f"none, and {advantage} is the default",
+                do=f"set method.rollouts.advantage: {objective.advantage}, or another one if you mean it",
             )
-        if credit.get("objective", "dr_grpo") != self.rollouts.advantage:
+        if objective.surrogate.by_sequence and self.rollouts.credit.by_token(self.rollouts.estimator):
             raise ConfigError(
-                "channels.policy_gradient.objective and method.rollouts.advantage are two halves of one objective",
-                got=f"{credit.get('objective', 'dr_grpo')} and {self.rollouts.advantage}",
-                expected="the same name twice",
+                f"advantage {advantage} gives each token its own credit, objective {name} has one ratio a completion",
+                do="use objective gspo_token, or a discount of 1 and no KL term in the reward",
             )
 
     def data(self) -> Sequence[Path]:
@@ -113,15 +127,17 @@ class ComposerSource:
         if not self._tasks:
             raise DataError("the environment has no tasks", got=f"{rollouts.environment}/{rollouts.split}")
         self._sampler = Sampler(policy, self._environment, rollouts)
+        if rollouts.credit.kl_coefficient > 0:
+            policy.freeze_reference()
         self._pairs, self._sites = self._recorded()
 
     def units(self, step: int) -> Sequence[Unit]:
         """Sample, grade, credit; then add the recorded rows of `step`."""
         rollouts = self._method.rollouts
-        groups = self._sampler.groups(self._drawn(step), seed=self._seed * 1_000_003 + step)
-        units = credited_units(groups, rollouts)
+        groups, idle = self._sampled(step)
+        units = credited_units(groups, self._credits(groups), rollouts)
         if self._method.alpha > 0:
-            failed = [c for group in groups for c in group if c.grade.score < 1]
+            failed = [c for group in groups + idle for c in group if c.grade.score < 1]
             units += hinted_units(self._spread(failed, rollouts.hints), self._policy.renderer, self._environment)
         for batches in (self._sites, self._pairs):
             units += batches.units(step) if batches else []
@@ -134,9 +150,45 @@ class ComposerSource:
     def restore(self, state: dict[str, Any]) -> None:
         """Nothing to take back."""
 
-    def _drawn(self, step: int) -> list[Task]:
-        """Tasks of `step`: shuffled epochs over the pool."""
+    def _sampled(self, step: int) -> tuple[list[list[Completion]], list[list[Completion]]]:
+        """Groups that learn in `step`, and idle ones that others were sampled in the place of."""
+        rollouts = self._method.rollouts
+        if rollouts.idle != "resample":
+            return self._round(step, 0, rollouts.prompts), []
+        kept: list[list[Completion]] = []
+        idle: list[list[Completion]] = []
+        for again in range(1 + (rollouts.credit.resample_rounds or RESAMPLE_ROUNDS)):
+            if len(kept) == rollouts.prompts:
+                break
+            for group in self._round(step, again, rollouts.prompts - len(kept)):
+                (kept if differ(group) else idle).append(group)
+        return (kept, idle) if kept else (idle[: rollouts.prompts], idle[rollouts.prompts :])
+
+    def _round(self, step: int, again: int, count: int) -> list[list[Completion]]:
+        seed = self._seed * 1_000_003 + step + (again << 40)
+        return self._sampler.groups(self._drawn(step, again)[:count], seed=seed)
+
+    def _credits(self, groups: Sequence[Sequence[Completion]]) -> Credits:
+        rollouts = self._method.rollouts
+        chosen = rollouts.estimator
+        greedy: list[float | None] = [None] * len(groups)
+        if chosen.needs_greedy:
+            greedy = self._sampler.greedy_rewards([group[0].task for group in groups])
+        return credited(
+            groups,
+            greedy,
+            policy=self._policy,
+            credit=rollouts.credit,
+            chosen=chosen,
+            limit=rollouts.max_new_tokens,
+        )
+
+    def _drawn(self, step: int, again: int = 0) -> list[Task]:
+        """Tasks of `step`: shuffled epochs over the pool; in place of idle ones, any."""
         count = self._method.rollouts.prompts
+        if again:
+            order = np.random.default_rng((self._seed, step, again)).permutation(len(self._tasks))
+            return [self._tasks[index] for index in order[:count]]
         drawn = []
         for place in range(step * count, (step + 1) * count):
             epoch, index = divmod(place, len(self._tasks))
@@ -144,7 +196,7 @@ class ComposerSource:
             drawn.append(self._tasks[order[index]])
         return drawn
 
-    def _recorded(self) -> tuple[Batches | None, Batches | None]:
+    def _recorded(self) -> tuple[Batches[Unit] | None, Batches[Unit] | None]:
         replay = self._method.replay
         if replay is None:
             return None, None

@@ -8,17 +8,22 @@ one whose log-probabilities are trained.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.annotation import Unit
+from postgrad.core.errors import ConfigError
 from postgrad.core.task import Grade, Task
 from postgrad.envs import Environment, rollout
-from postgrad.methods.layout import hinted_unit, sampled_unit
+from postgrad.methods.credit import Credit
+from postgrad.methods.layout import hinted_unit, idle_unit, sampled_unit
+from postgrad.objectives.outcome import Credits, Estimator
 from postgrad.run.config import Config
 from postgrad.signals.hints import template_hint
 from postgrad.signals.sites import LEARNABLE, find_sites
@@ -42,16 +47,34 @@ class Rollouts(Config):
     """Tasks that steps draw from."""
     prompts: Count = 8
     """Tasks per step."""
-    group_size: Annotated[int, Field(ge=2)] = 4
-    """Completions per task; their mean is the baseline."""
+    group_size: Count = 4
+    """Completions per task; most estimators compare them with each other and need two."""
     max_new_tokens: Count = 96
     """Completion limit."""
-    advantage: Literal["dr_grpo", "grpo"] = "dr_grpo"
+    advantage: Literal[
+        "dr_grpo", "grpo", "rloo", "opo", "remax", "lite_ppo", "gfpo", "reinforce++", "reinforce++_baseline"
+    ] = "dr_grpo"
     """Estimator of the advantage."""
+    credit: Credit = Credit()
+    """Its settings, and what shapes the reward."""
     hints: int = 8
     """Failed completions per step that become self-distillation rows (when alpha > 0)."""
-    idle: Literal["count", "score"] = "count"
-    """Groups with equal rewards: only count them (they have no policy gradient), or score them (for a KL term)."""
+    idle: Literal["count", "score", "resample"] = "count"
+    """Groups with equal rewards: only count them (they have no policy gradient), score them (for a KL term or an
+    entropy bonus), or put others in their place (dynamic sampling)."""
+
+    @model_validator(mode="after")
+    def _credit_is_defined(self) -> Rollouts:
+        self.credit.check(limit=self.max_new_tokens, idle=self.idle)
+        by_group = self.estimator.by_group  # made here, so that what it refuses is refused before anything is loaded
+        if self.idle == "resample" and not by_group:
+            raise ConfigError(f"idle: resample with advantage {self.advantage}: groups with equal rewards are not idle")
+        return self
+
+    @property
+    def estimator(self) -> Estimator:
+        """The advantage estimator with its settings."""
+        return self.credit.estimator(self.advantage, group_size=self.group_size)
 
 
 @dataclass(frozen=True)
@@ -92,38 +115,50 @@ class Sampler:
             for task, prompt, group in zip(tasks, prompts, sampled, strict=True)
         ]
 
+    def greedy_rewards(self, tasks: Sequence[Task]) -> list[float | None]:
+        """The grade of each task's greedy completion."""
+        from postgrad.models.sampler import generate
+
+        renderer, limit = self.policy.renderer, self.rollouts.max_new_tokens
+        prompts = [renderer.prompt(task.messages, task.tools) for task in tasks]
+        sampled = generate(self.policy, prompts, temperature=0.0, max_new_tokens=limit, seed=0)
+        graded = [
+            self._graded(task, tuple(prompt), sample)
+            for task, prompt, (sample,) in zip(tasks, prompts, sampled, strict=True)
+        ]
+        return [completion.grade.score for completion in graded]
+
     def _graded(self, task: Task, prompt: tuple[int, ...], sample: Sample) -> Completion:
         message = self.policy.renderer.parse(self.policy.renderer.decode(sample.tokens))
         answer = Answer(message, self.policy.name, sample.stop_reason)
         return Completion(task, prompt, sample, answer, self.environment.grade(task, message))
 
 
-def credited_units(groups: Sequence[Sequence[Completion]], rollouts: Rollouts) -> list[Unit]:
-    """Every completion with its advantage among its siblings; one whose grade is missing is left out."""
-    from postgrad.objectives.advantages import ADVANTAGES
-
-    units = []
-    for group in groups:
-        advantages = ADVANTAGES[rollouts.advantage]([completion.grade.score for completion in group])
-        for completion, credit in zip(group, advantages, strict=True):
-            if credit is not None:
-                units.append(_credited(completion, credit, rollouts))
+def credited_units(groups: Sequence[Sequence[Completion]], credits: Credits, rollouts: Rollouts) -> list[Unit]:
+    """Every completion with its credit; one whose credit is missing is left out."""
+    limit, units = rollouts.max_new_tokens, []
+    for group, own in zip(groups, credits, strict=True):
+        for completion, credit in zip(group, own, strict=True):
+            if credit is None:
+                continue
+            prompt, sample = completion.prompt, completion.sample
+            if rollouts.idle != "count" or np.any(credit):
+                units.append(sampled_unit(prompt, sample.tokens, sample.logprobs, credit, limit))
+            else:
+                units.append(idle_unit(prompt, len(sample.tokens), limit))
     return units
 
 
-def _credited(completion: Completion, advantage: float, rollouts: Rollouts) -> Unit:
-    """A completion without advantage has no policy gradient: as an empty one it counts and costs no compute."""
-    prompt, sample, limit = completion.prompt, completion.sample, rollouts.max_new_tokens
-    if advantage == 0 and rollouts.idle == "count":
-        return sampled_unit(prompt[:1], (), (), 0.0, limit)
-    return sampled_unit(prompt, sample.tokens, sample.logprobs, advantage, limit)
+def differ(group: Sequence[Completion]) -> bool:
+    """Whether the grades of a group are not all the same."""
+    return len({c.grade.score for c in group if not math.isnan(c.grade.score)}) > 1
 
 
 def hinted_units(failed: Sequence[Completion], renderer: Renderer, environment: Environment) -> list[Unit]:
     """Failed completions as self-distillation rows, where a hint can be made from what the environment said."""
     units = []
     for completion in failed:
-        hint = _hint(completion, environment)
+        hint = site_hint(completion, environment)
         if hint is not None and completion.sample.tokens:
             task = completion.task
             hinted = renderer.prompt(task.messages, task.tools, hint=hint)
@@ -131,7 +166,7 @@ def hinted_units(failed: Sequence[Completion], renderer: Renderer, environment: 
     return units
 
 
-def _hint(completion: Completion, environment: Environment) -> str | None:
+def site_hint(completion: Completion, environment: Environment) -> str | None:
     """The template hint of the first learnable site in the completion's own trace."""
     (trace,) = rollout(_Replayed(completion.answer), environment, [completion.task], Sampling())
     sites = (site for site in find_sites(trace) if site.verdict in LEARNABLE)

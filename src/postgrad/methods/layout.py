@@ -11,18 +11,27 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
-from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, PolicyGradientItem, PreferenceItem, Span, Unit
+from postgrad.core.annotation import (
+    CrossEntropyItem,
+    DivergenceItem,
+    FloatsT,
+    PolicyGradientItem,
+    PreferenceItem,
+    Span,
+    Unit,
+)
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Record
+from postgrad.methods.alignment import reads_alike
 
 if TYPE_CHECKING:
     from postgrad.models.render import Renderer
@@ -31,6 +40,7 @@ log = logging.getLogger(__name__)
 
 Channel = Literal["cross_entropy", "divergence", "preference"]
 Tokens = Sequence[int]
+Row = TypeVar("Row")
 
 
 def action_span(branch: int, prompt: Tokens, action: Tokens) -> Span:
@@ -49,30 +59,34 @@ class Layout:
     def groups(self, records: Iterable[Record], channel: Channel) -> list[list[Unit]]:
         """Units of the records that carry what `channel` needs, grouped by the prefix that they share."""
         build = {"cross_entropy": self._imitate, "divergence": self._distil, "preference": self._prefer}[channel]
-        groups: dict[str, list[Unit]] = {}
+        return self.grouped(records, build, channel)
+
+    def grouped(self, records: Iterable[Record], build: Callable[[Record], Row | None], name: str) -> list[list[Row]]:
+        """What `build` makes of the records, grouped likewise; `name` is what a warning about dropped rows calls it."""
+        groups: dict[str, list[Row]] = {}
         for record in records:
             try:
-                unit = build(record)
+                row = build(record)
             except DataError:  # a row of foreign making; one of them must not end the run
                 self.dropped["the chat template refuses its messages"] += 1
                 continue
-            if unit is not None:
-                groups.setdefault(_prefix(record), []).append(unit)
+            if row is not None:
+                groups.setdefault(_prefix(record), []).append(row)
         if self.dropped:
-            log.warning("%s: rows not used: %s", channel, dict(self.dropped))
+            log.warning("%s: rows not used: %s", name, dict(self.dropped))
         return list(groups.values())
 
     def _imitate(self, record: Record) -> Unit | None:
         if record.rejected is not None or record.hint is not None:
             return None
-        prompt, action = self._prompt(record), self.renderer.action(record.action)
+        prompt, action = self.prompt(record), self.renderer.action(record.action)
         item = CrossEntropyItem(action_span(0, prompt, action), record.weight)
         return self._fitting(Unit(((*prompt, *action),), (item,)))
 
     def _prefer(self, record: Record) -> Unit | None:
         if record.rejected is None:
             return None
-        prompt = self._prompt(record)
+        prompt = self.prompt(record)
         chosen, rejected = self.renderer.action(record.action), self.renderer.action(record.rejected)
         if chosen == rejected:
             self.dropped["chosen and rejected are the same tokens"] += 1
@@ -83,20 +97,25 @@ class Layout:
     def _distil(self, record: Record) -> Unit | None:
         if record.hint is None:
             return None
-        return self._fitting(
-            hinted_unit(
-                self._prompt(record), self._prompt(record, hint=record.hint), self.renderer.action(record.action)
-            )
-        )
+        prompt, hinted = self.prompt(record), self.prompt(record, hint=record.hint)
+        action = self.renderer.action(record.action)
+        if not reads_alike(self.renderer, prompt, hinted, action):
+            self.dropped["the action reads otherwise after the hint"] += 1
+            return None
+        return self._fitting(hinted_unit(prompt, hinted, action, weight=record.weight))
 
-    def _prompt(self, record: Record, *, hint: str | None = None) -> list[int]:
+    def prompt(self, record: Record, *, hint: str | None = None) -> list[int]:
+        """Tokens of the record's context."""
         return self.renderer.prompt(record.messages, record.tools, hint=hint)
 
-    def _fitting(self, unit: Unit) -> Unit | None:
-        if max(len(branch) for branch in unit.branches) > self.max_length:
+    def fits(self, length: int) -> bool:
+        """Whether a branch of so many tokens may be used; one that may not is counted as dropped."""
+        if length > self.max_length:
             self.dropped[f"longer than {self.max_length} tokens"] += 1
-            return None
-        return unit
+        return length <= self.max_length
+
+    def _fitting(self, unit: Unit) -> Unit | None:
+        return unit if self.fits(max(len(branch) for branch in unit.branches)) else None
 
 
 def _prefix(record: Record) -> str:
@@ -109,15 +128,23 @@ def _opening(record: Record) -> tuple[Message, ...]:
     return record.messages[: place + 1]
 
 
-def hinted_unit(prompt: Tokens, hinted: Tokens, action: Tokens) -> Unit:
+def hinted_unit(prompt: Tokens, hinted: Tokens, action: Tokens, *, weight: float = 1.0) -> Unit:
     """Student branch and hinted teacher branch over the same action tokens."""
-    item = DivergenceItem(action_span(0, prompt, action), action_span(1, hinted, action))
+    item = DivergenceItem(action_span(0, prompt, action), action_span(1, hinted, action), weight)
     return Unit(((*prompt, *action), (*hinted, *action)), (item,))
 
 
-def sampled_unit(prompt: Tokens, tokens: Tokens, logprobs: Sequence[float], advantage: float, limit: int) -> Unit:
+def sampled_unit(
+    prompt: Tokens, tokens: Tokens, logprobs: Sequence[float], advantage: float | FloatsT, limit: int
+) -> Unit:
     """One sampled completion; the ids in the loss are the ids that were sampled."""
     item = PolicyGradientItem(
         action_span(0, prompt, tokens), advantage, np.asarray(logprobs, dtype=np.float32), max_length=limit
     )
     return Unit(((*prompt, *tokens),), (item,))
+
+
+def idle_unit(prompt: Tokens, length: int, limit: int) -> Unit:
+    """A completion without advantage: it counts with its length, and costs no compute."""
+    nothing = np.empty(0, dtype=np.float32)
+    return Unit((tuple(prompt[:1]),), (PolicyGradientItem(Span(0, ()), 0.0, nothing, max_length=limit, length=length),))

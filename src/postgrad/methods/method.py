@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
-    from postgrad.train.contracts import UnitSource
+    from postgrad.train.contracts import FitnessSource, UnitSource
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A source that knows what became of its rows: used, dropped and why, split."""
+
+    rows: Mapping[str, int]
 
 
 class Method(Protocol):
@@ -34,8 +41,8 @@ class Method(Protocol):
         """Files that the method reads."""
         ...
 
-    def source(self, policy: Policy, *, seed: int) -> UnitSource:
-        """The units for `policy`.
+    def source(self, policy: Policy, *, seed: int) -> UnitSource | FitnessSource:
+        """The units for `policy`, or for an evolution strategy its fitness.
 
         Raises:
             DataError: there is nothing to train on.

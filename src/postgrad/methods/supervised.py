@@ -1,24 +1,28 @@
-"""Methods over a file of records, one channel each: `sft`, `dpo` and `sdpo` (hinted self-distillation alone).
+"""Methods over a file of records, one channel each: `sft` and `sdpo` (hinted self-distillation alone).
 
-`sft` imitates actions (cross-entropy on the action's tokens); `dpo` learns from pairs (Rafailov et al. 2023,
-arXiv:2305.18290); `sdpo` pulls the policy to itself with a hint in its context (SDPO; formulas D.3).
+`sft` imitates actions (cross-entropy on the action's tokens); `sdpo` pulls the policy to itself with a hint in its
+context (SDPO; formulas D.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import DataError
 from postgrad.methods.batches import Batches
+from postgrad.methods.imitation import Imitation, Scored, TooLong
 from postgrad.methods.layout import Channel, Layout
 from postgrad.run.config import Config
 from postgrad.signals.records import read_records
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
+    from postgrad.train.contracts import UnitSource
 
 
 class FromRecords(Config):
@@ -28,9 +32,9 @@ class FromRecords(Config):
 
     records: Path
     """JSONL of records, as `postgrad build` writes them."""
-    batch_size: int = 16
+    batch_size: Annotated[int, Field(ge=1)] = 16
     """Rows per optimiser step."""
-    max_length: int = 1024
+    max_length: Annotated[int, Field(ge=2)] = 1024
     """Rows with a longer branch are dropped and counted."""
 
     def weights(self) -> Mapping[str, float]:
@@ -44,7 +48,7 @@ class FromRecords(Config):
         """The records."""
         return (self.records,)
 
-    def source(self, policy: Policy, *, seed: int) -> RecordSource:
+    def source(self, policy: Policy, *, seed: int) -> UnitSource:
         """Lay the records out for `policy`.
 
         Raises:
@@ -58,11 +62,23 @@ class SFT(FromRecords):
 
     channel: ClassVar[Channel] = "cross_entropy"
 
+    scored: Scored = "action"
+    """The last answer of a row (action), or every answer in its conversation (assistant)."""
+    too_long: TooLong = "drop"
+    """Rows longer than max_length: dropped, or split into overlapping pieces; counted either way."""
 
-class DPO(FromRecords):
-    """Direct preference optimisation on pairs."""
+    def source(self, policy: Policy, *, seed: int) -> RecordSource:
+        """Lay the records out for `policy`.
 
-    channel: ClassVar[Channel] = "preference"
+        Raises:
+            DataError: no row carries an action alone.
+            TrainingFault: the renderer gives a row nothing to imitate.
+        """
+        rows = Imitation(Layout(policy.renderer, self.max_length), self.scored, self.too_long)
+        groups = rows.groups(read_records(self.records))
+        if not groups:
+            raise no_rows(self.records, self.channel, rows.layout)
+        return RecordSource(Batches(groups, self.batch_size, seed), rows.rows)
 
 
 class SDPO(FromRecords):
@@ -72,10 +88,11 @@ class SDPO(FromRecords):
 
 
 class RecordSource:
-    """Units of one channel, a batch a step; holds no state of its own."""
+    """Units of one channel, a batch a step; holds no state of its own. `rows` counts what became of the rows."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Batches[Unit], rows: Mapping[str, int] | None = None) -> None:
         self._batches = batches
+        self.rows = dict(rows or {})
 
     def units(self, step: int) -> Sequence[Unit]:
         """The batch of `step`."""
@@ -89,7 +106,7 @@ class RecordSource:
         """Nothing to take back."""
 
 
-def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecords, *, seed: int) -> Batches:
+def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecords, *, seed: int) -> Batches[Unit]:
     """Batches of the units that `channel` gets from the records at `path`.
 
     Raises:
@@ -98,12 +115,17 @@ def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecor
     layout = Layout(policy.renderer, rows.max_length)
     groups = layout.groups(read_records(path), channel)
     if not groups:
-        reasons = f"; dropped: {dict(layout.dropped)}" if layout.dropped else ""
-        raise DataError(
-            f"no row of {path} can feed channel '{channel}'{reasons}",
-            do=f"build records that carry {NEEDS[channel]}, or drop the channel",
-        )
+        raise no_rows(path, channel, layout)
     return Batches(groups, rows.batch_size, seed)
+
+
+def no_rows(path: Path, channel: Channel, layout: Layout) -> DataError:
+    """The error for a file that can feed `channel` with nothing."""
+    reasons = f"; dropped: {dict(layout.dropped)}" if layout.dropped else ""
+    return DataError(
+        f"no row of {path} can feed channel '{channel}'{reasons}",
+        do=f"build records that carry {NEEDS[channel]}, or drop the channel",
+    )
 
 
 NEEDS: dict[Channel, str] = {

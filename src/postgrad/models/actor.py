@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.models.policy import Policy
 from postgrad.models.sampler import Sample, generate
+from postgrad.models.top_tokens import top_tokens
 
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar
@@ -45,14 +48,20 @@ class PolicyActor:
         )
         seconds = (time.perf_counter() - started) / max(1, len(asks))
         by_ask = {i: one for i, (one,) in zip(fitting, samples, strict=True)}
-        return [self._answer(prompt, by_ask.get(i), seconds) for i, prompt in enumerate(prompts)]
+        top = sampling.top_logprobs
+        return [self._answer(prompt, by_ask.get(i), seconds, top) for i, prompt in enumerate(prompts)]
 
-    def _answer(self, prompt: Sequence[int], sample: Sample | None, seconds: float) -> Answer:
+    def _answer(self, prompt: Sequence[int], sample: Sample | None, seconds: float, top_logprobs: int) -> Answer:
         if sample is None:
             return Answer(None, self.name, "too_long", len(prompt), 0, seconds, 0.0)
         renderer = self.policy.renderer
         message = renderer.parse(renderer.decode(sample.tokens))
-        return Answer(message, self.name, sample.stop_reason, len(prompt), len(sample.tokens), seconds, 0.0)
+        answer = Answer(message, self.name, sample.stop_reason, len(prompt), len(sample.tokens), seconds, 0.0)
+        if top_logprobs == 0:
+            return answer
+        return msgspec.structs.replace(
+            answer, tokens=top_tokens(self.policy, prompt, sample.tokens, count=top_logprobs)
+        )
 
     def _grammar(self, ask: Ask) -> CompiledGrammar | None:
         return self.policy.grammar(ask.tools) if ask.tools else None

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from postgrad.core.message import Block, Message, Opaque, Text, Tool, ToolCall
+from postgrad.models.signatures import signature
 
 OPEN, CLOSE = "<tool_call>\n", "\n</tool_call>"
 PARSE_NOTE = "parse_note"
@@ -34,13 +35,9 @@ def dumps(value: object) -> str:
 
 
 def tools_text(tools: Sequence[Tool]) -> str:
-    """The tools for a system message: one JSON line each. Short on purpose: every token is computed in every step."""
-    lines = "\n".join(json.dumps(tool_object(tool), ensure_ascii=False, separators=(",", ":")) for tool in tools)
-    return (
-        f"Tools, one JSON a line:\n{lines}\n"
-        f'To call one, answer only with:\n{OPEN}{{"name": "...", "arguments": {{...}}}}{CLOSE}\n'
-        "If no tool fits, answer in words."
-    )
+    """The tools for a system message, as signatures. Short on purpose: every token is computed in every step."""
+    lines = "\n".join(signature(tool) for tool in tools)
+    return f"Tools:\n{lines}\nAnswer with {OPEN}{{...}}{CLOSE}, or in words if no tool fits."
 
 
 def tool_object(tool: Tool) -> dict[str, Any]:

@@ -1,40 +1,34 @@
 """A conversation as text pieces: what the chat template writes around each message, cut at the messages' edges.
 
 The template is rendered once with a private mark in place of every content; the text between the marks is what the
-template adds. So a conversation of K messages costs one rendering, not K, and message edges are exact.
+template adds. So a conversation of K messages costs one rendering, not K, and message edges are exact. What a template
+leaves out of earlier turns (their reasoning) is left out here too: the text is the template's own.
 
-Not covered: templates that change a content beyond trimming it; the content is then kept as it is.
+Templates that print today's date are given one fixed day: a run that goes on tomorrow must see the same tokens.
+
+Not covered: templates that change a content beyond trimming it or writing it as a JSON string; it is kept as it is.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 import jinja2
 from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.errors import ConfigError, DataError
-from postgrad.core.message import Message, Text, Tool, ToolResult
+from postgrad.core.message import Message, Reasoning, Text, Tool, ToolResult
 from postgrad.models.calls import action_text, tool_object, tools_text
+from postgrad.models.shape import MARKS, Shape, mark, shape_of
 
-_MARK = re.compile("\ue000\\d+\ue001")
-_PROBE_TOOL = Tool("probe_tool", "A probe.", {"type": "object", "properties": {}})
+DAY = date(2026, 1, 1)
+"""What templates print as today."""
 
-
-@dataclass(frozen=True)
-class Shape:
-    """What a template does: its generation prompt, the text that ends a turn, and what it can take.
-
-    `renders_tools` is true only for templates that teach the Hermes call form, the one that `calls` writes and reads.
-    """
-
-    generation: str
-    turn_end: str
-    renders_tools: bool
-    takes_system: bool
-    takes_tool_role: bool
+_TODAY = re.compile(r"""strftime_now\((["'])(.*?)\1\)""")
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,17 @@ class Part:
     after: str = ""
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """What the template is given. `folded` turns had another role, which the template does not take."""
+
+    message: int
+    role: str
+    content: str
+    reasoning: str = ""
+    folded: bool = False
+
+
 class Template:
     """The chat template of a tokenizer.
 
@@ -58,115 +63,159 @@ class Template:
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
         try:
-            self.shape = self._probe()
+            self.shape: Shape = shape_of(self._render, tokenizer)
         except jinja2.TemplateError as error:
             raise ConfigError(f"the chat template cannot render a plain exchange: {error}") from None
 
     def parts(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[Part]:
-        """The turns of `messages`, each with what the template writes around it; joined they are the whole text.
+        """The turns of `messages`, each with what the template writes around it before an answer is asked for.
+
+        Joined, and with the generation prompt, they are the whole text of the prompt.
 
         Raises:
             DataError: the template refuses this order of roles.
         """
         turns = self._turns(messages, tools)
+        if not turns:
+            return []
         native = tools if self.shape.renders_tools else ()
         try:
-            fixed = self._fixed_texts(turns, native)
+            texts, kept = self._texts(turns, native)
         except jinja2.TemplateError as error:
             roles = " ".join(turn.role for turn in turns)
             raise DataError(f"the chat template refuses this conversation: {error}", got=roles) from None
+        cuts = [
+            ("", texts[0]),
+            *(self._cut(text, a, b) for text, a, b in zip(texts[1:-1], turns, turns[1:], strict=False)),
+        ]
+        closings = [closing for closing, _ in cuts[1:]] + [texts[-1]]
         return [
-            self._place(turn, fixed[i], fixed[i + 1], first=i == 0, last=i + 1 == len(turns))
-            for i, turn in enumerate(turns)
+            Part(turn.message, turn.role, content, opening, closing)
+            for turn, content, (_, opening), closing in zip(turns, kept, cuts, closings, strict=True)
         ]
 
-    def _place(self, turn: Part, before: str, after: str, *, first: bool, last: bool) -> Part:
-        """Split the texts around a turn: the end of a turn belongs to it, the rest opens the next one."""
-        end = self.shape.turn_end
-        if not first and before.startswith(end):
-            before = before[len(end) :]
-        if turn.role == "assistant":
-            before = before.removesuffix(self.shape.generation) if before.endswith(self.shape.generation) else ""
-        closing = end if after.startswith(end) else after if last else ""
-        return Part(turn.message, turn.role, turn.content, before, closing)
+    def written(self, message: Message) -> str:
+        """What a model writes as `message` after the generation prompt, up to the end of the turn."""
+        reasoning = _reasoning(message) if self.shape.thinking else ""
+        if reasoning and self.shape.thinking:
+            opening, closing = self.shape.thinking
+            return opening + reasoning + closing + action_text(message)
+        return self.shape.answer + action_text(message)
 
-    def _fixed_texts(self, turns: Sequence[Part], tools: Sequence[Tool]) -> list[str]:
-        marks = [{"role": turn.role, "content": f"\ue000{i}\ue001"} for i, turn in enumerate(turns)]
-        fixed = _MARK.split(self._render(marks, tools=tools))
-        if len(fixed) != len(turns) + 1:
-            raise DataError("the chat template leaves out or repeats a message", got=" ".join(t.role for t in turns))
-        return fixed
+    def _cut(self, text: str, turn: _Turn, following: _Turn) -> tuple[str, str]:
+        """Split the text between two turns: the end of a turn belongs to it, the rest opens the next one."""
+        shape = self.shape
+        ends = (shape.turn_end, shape.earlier_end) if turn.role == "assistant" else (shape.user_end,)
+        closing = next((end for end in ends if end and text.startswith(end)), "")
+        if not closing and turn.role != "assistant" and following.role == "assistant" and shape.generation:
+            closing = text.rpartition(shape.generation)[0]
+        return closing, text[len(closing) :]
 
-    def _turns(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[Part]:
+    def _texts(self, turns: Sequence[_Turn], tools: Sequence[Tool]) -> tuple[list[str], list[str]]:
+        """The texts around the turns, one more than there are turns, and each turn's content as it stays."""
+        given: list[dict[str, str]] = []
+        for i, turn in enumerate(turns):
+            given.append({"role": turn.role, "content": mark(2 * i + 1)})
+            if turn.reasoning:  # the two names that templates know
+                given[-1] |= dict.fromkeys(("reasoning_content", "thinking"), mark(2 * i))
+        text = self._render(given, tools=tools, generation=True)
+        pieces = MARKS.split(text.removesuffix(self.shape.generation))
+        texts, found = pieces[0::2], [int(number) for number in pieces[1::2]]
+        if [number // 2 for number in found if number % 2] != list(range(len(turns))):
+            roles = " ".join(turn.role for turn in turns)
+            raise DataError("the chat template leaves out, repeats or moves a message", got=roles)
+        around, contents = [texts[0]], []
+        held = ""
+        for number, after in zip(found, texts[1:], strict=True):
+            turn = turns[number // 2]
+            if number % 2 == 0:  # a reasoning that the template keeps: it is part of the content
+                held += turn.reasoning + after
+                continue
+            contents.append(held + turn.content)
+            around.append(after)
+            held = ""
+        return around, contents
+
+    def _turns(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[_Turn]:
         turns = [turn for i, message in enumerate(messages) for turn in self._message_turns(i, message)]
         if tools and not self.shape.renders_tools:
             text = tools_text(tools)
             if turns and turns[0].role == "system":
-                turns[0] = Part(turns[0].message, "system", f"{turns[0].content}\n\n{text}")
+                turns[0] = replace(turns[0], content=f"{turns[0].content}\n\n{text}")
             else:
-                turns.insert(0, Part(-1, "system", text))
-        return turns if self.shape.takes_system else _fold_system(turns)
+                turns.insert(0, _Turn(-1, "system", text))
+        turns = turns if self.shape.takes_system else _fold_system(turns)
+        return turns if self.shape.takes_repeats else _joined(turns)
 
-    def _message_turns(self, index: int, message: Message) -> list[Part]:
+    def _message_turns(self, index: int, message: Message) -> list[_Turn]:
         if message.role == "assistant":
-            return [Part(index, "assistant", action_text(message))]
+            reasoning = _reasoning(message) if self.shape.thinking else ""
+            return [_Turn(index, "assistant", action_text(message), reasoning)]
         role = "system" if message.role == "developer" else message.role
         results = [self._result_turn(index, block) for block in message.blocks if isinstance(block, ToolResult)]
         text = "".join(block.text for block in message.blocks if isinstance(block, Text))
         if not results:
-            return [Part(index, "user" if role == "tool" else role, text)]
+            return [_Turn(index, "user" if role == "tool" else role, text, folded=role == "tool")]
         if text:  # a hint, or words of the user beside the results
-            results.append(Part(index, "user", text.strip()))
+            results.append(_Turn(index, "user", text.strip(), folded=True))
         return results
 
-    def _result_turn(self, index: int, result: ToolResult) -> Part:
-        if self.shape.takes_tool_role:
-            return Part(index, "tool", result.text)
-        return Part(index, "user", f"<tool_response>\n{result.text}\n</tool_response>")
+    def _result_turn(self, index: int, result: ToolResult) -> _Turn:
+        if not self.shape.takes_tool_role:
+            return _Turn(index, "user", f"<tool_response>\n{result.text}\n</tool_response>", folded=True)
+        text = json.dumps(result.text, ensure_ascii=False)[1:-1] if self.shape.quotes_results else result.text
+        return _Turn(index, "tool", text)
 
     def _render(self, turns: list[dict[str, str]], *, tools: Sequence[Tool] = (), generation: bool = False) -> str:
+        offered = [{"type": "function", "function": tool_object(tool)} for tool in tools] or None
         text = self._tokenizer.apply_chat_template(
             turns,
-            tools=[{"type": "function", "function": tool_object(tool)} for tool in tools] or None,
+            tools=offered,
+            chat_template=_on_a_fixed_day(self._tokenizer.get_chat_template(tools=offered)),
             add_generation_prompt=generation,
             tokenize=False,
         )
         return str(text)
 
-    def _probe(self) -> Shape:
-        user, assistant = {"role": "user", "content": "U"}, {"role": "assistant", "content": "\ue000"}
-        asked, opened = self._render([user]), self._render([user], generation=True)
-        if not opened.startswith(asked):
-            raise ConfigError("the chat template's generation prompt changes the text before it")
-        answered = self._render([user, assistant])
-        return Shape(
-            generation=opened[len(asked) :],
-            turn_end=answered.rpartition("\ue000")[2],
-            renders_tools="<tool_call>" in self._render([user], tools=[_PROBE_TOOL]),
-            takes_system=self._takes({"role": "system", "content": "\ue000"}, user),
-            takes_tool_role=self._takes(user, assistant, {"role": "tool", "content": "\ue001"}),
-        )
 
-    def _takes(self, *turns: dict[str, str]) -> bool:
-        try:
-            text = self._render(list(turns))
-        except jinja2.TemplateError:
-            return False
-        return all(turn["content"] in text for turn in turns)
+def _on_a_fixed_day(source: str) -> str:
+    """A template in which the day is written out; what a template calls cannot be handed to it from outside."""
+    return _TODAY.sub(lambda found: json.dumps(DAY.strftime(found[2])), source)
 
 
-def _fold_system(turns: Sequence[Part]) -> list[Part]:
+def _reasoning(message: Message) -> str:
+    """All of a message's thinking in one piece, as templates write it."""
+    texts = [block.text for block in message.blocks if isinstance(block, Reasoning) and block.text]
+    return "\n\n".join(texts).strip("\n")
+
+
+def _fold_system(turns: Sequence[_Turn]) -> list[_Turn]:
     """Put every system turn's text before the text of the next user turn."""
-    folded: list[Part] = []
+    folded: list[_Turn] = []
     waiting = ""
     for turn in turns:
         if turn.role == "system":
             waiting += turn.content + "\n\n"
         elif turn.role == "user" and waiting:
-            folded.append(Part(turn.message, "user", waiting + turn.content))
+            folded.append(replace(turn, content=waiting + turn.content))
             waiting = ""
         else:
             folded.append(turn)
     if waiting:
-        folded.append(Part(-1, "user", waiting.strip()))
+        folded.append(_Turn(-1, "user", waiting.strip(), folded=True))
     return folded
+
+
+def _joined(turns: Sequence[_Turn]) -> list[_Turn]:
+    """Put user turns that follow each other into one, where one of them had another role: several results of tools.
+
+    Two messages of the user in a row stay two, and the template says what it thinks of them.
+    """
+    joined: list[_Turn] = []
+    for turn in turns:
+        last = joined[-1] if joined else None
+        if last is not None and last.role == turn.role == "user" and (last.folded or turn.folded):
+            joined[-1] = replace(last, content=f"{last.content}\n\n{turn.content}", folded=True)
+        else:
+            joined.append(turn)
+    return joined

@@ -10,8 +10,11 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from postgrad.core.errors import DataError
-from postgrad.models.adapter import ADAPTER_CONFIG, base_of, load_adapter
+from postgrad.core.errors import ConfigError, DataError
+from postgrad.models.adapter.config import AdapterConfig
+from postgrad.models.adapter.folder import ADAPTER_CONFIG, base_of, read_adapter, read_note
+from postgrad.models.adapter.quantised import loading_in_4_bits
+from postgrad.models.adapter.variants import QLora
 from postgrad.models.resolve import TINY_RANDOM, resolve_model
 from postgrad.models.tiny import byte_tokenizer, tiny_model
 
@@ -38,22 +41,37 @@ def load_tokenizer(source: Path | str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_adapted(folder: Path, *, dtype: torch.dtype) -> PeftModel:
-    """The saved adapter in `folder` on its own base, trainable."""
+def load_adapted(folder: Path, *, dtype: torch.dtype) -> tuple[PeftModel, AdapterConfig | None]:
+    """The saved adapter in `folder` on its own base, trainable, and what it was made from."""
     base = base_of(folder)
-    return load_adapter(load_plain(resolve_model(base), dtype=dtype), folder, base=base)
+    plain = load_plain(resolve_model(base), dtype=dtype, adapter=read_note(folder))
+    return read_adapter(plain, folder, base=base)
 
 
-def load_plain(source: Path | str, *, dtype: torch.dtype) -> PreTrainedModel:
-    """A plain model; an adapter folder gives its base with the adapter merged in."""
+def load_plain(source: Path | str, *, dtype: torch.dtype, adapter: AdapterConfig | None = None) -> PreTrainedModel:
+    """A plain model, its weights held as `adapter` wants them; an adapter folder gives its base with it merged in."""
+    held = adapter.variant_of(QLora) if adapter is not None else None
     if source == TINY_RANDOM:
+        if held is not None:
+            raise ConfigError("qlora loads its weights from files", got=TINY_RANDOM, expected="another model")
         return tiny_model().to(dtype)
     if is_adapter(source):
-        merged: PreTrainedModel = load_adapted(source, dtype=dtype).merge_and_unload()
+        merged: PreTrainedModel = load_adapted(source, dtype=dtype)[0].merge_and_unload()
         return merged
     disable_progress_bar()  # a bar per load would drown those of the run
+    quantised = {} if held is None else loading_in_4_bits(held, dtype=dtype)
     try:
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(source), dtype=dtype)
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(source), dtype=dtype, **quantised)
     except (OSError, ValueError) as error:
         raise DataError(f"the model does not load: {error}", got=str(source)) from None
     return model
+
+
+def keep_weights(model: PreTrainedModel) -> None:
+    """Stop RWKV from rescaling its weights in place whenever it changes between training and evaluation.
+
+    That breaks a backward pass with an evaluation in between, and a model saved in evaluation mode; it helps fp16 only.
+    """
+    config = model.config.get_text_config()
+    if getattr(config, "rescale_every", 0):
+        config.rescale_every = 0

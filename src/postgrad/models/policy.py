@@ -29,11 +29,17 @@ from postgrad.core.errors import ConfigError, TrainingFault
 from postgrad.core.files import write_folder
 from postgrad.core.forest import Forest
 from postgrad.core.message import Tool
-from postgrad.models import adapter as adapters
-from postgrad.models.adapter import AdapterConfig
+from postgrad.models.adapter.adalora import AdaLoraSchedule
+from postgrad.models.adapter.attach import attach
+from postgrad.models.adapter.config import AdapterConfig
+from postgrad.models.adapter.folder import read_adapter, write_adapter
+from postgrad.models.adapter.geometry import geometry
+from postgrad.models.adapter.merging import merge
+from postgrad.models.adapter.start import Start
+from postgrad.models.adapter.variants import AdaLora
 from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
 from postgrad.models.grammar import tool_grammar
-from postgrad.models.load import is_adapter, load_adapted, load_plain, load_tokenizer
+from postgrad.models.load import is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
 from postgrad.models.machine import bf16_is_faster, set_threads
 from postgrad.models.render import Renderer
 from postgrad.models.resolve import resolve_model
@@ -58,6 +64,7 @@ class Policy:
         tokenizer: its tokenizer.
         renderer: messages to tokens and back.
         autocast: dtype of autocast for forward passes, None for none.
+        start: what the adapter was when training began; None without an adapter.
     """
 
     name: str
@@ -65,11 +72,15 @@ class Policy:
     tokenizer: PreTrainedTokenizerBase
     renderer: Renderer
     autocast: torch.dtype | None = None
+    start: Start | None = None
+    _scheduled: bool = field(init=False, repr=False, default=False)
     _layout: Layout = field(init=False, repr=False)
     _running: SplitModel = field(init=False, repr=False)
     _frozen: SplitModel | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, PeftModel) and self.start is None:
+            self.start = Start.of(self.model, None, fresh=False)
         self._running = SplitModel(self.network)
         self._layout = choose_layout(self._running)
         log.info("%s runs %s: %s", self.name, self.layout, self.layout_reason)
@@ -135,14 +146,15 @@ class Policy:
     def reference(self) -> Iterator[None]:
         """Inside, `hidden_TD` and `head` are those of the reference, without gradients.
 
-        The reference is the model with its adapter off; for full fine-tuning it is the copy that `freeze_reference`
-        made.
+        The reference is the model as it was when training began: with a new LoRA adapter that is the adapter off; for
+        full fine-tuning it is the copy that `freeze_reference` made.
 
         Raises:
             TrainingFault: full fine-tuning without a frozen reference.
         """
         if isinstance(self.model, PeftModel):
-            with torch.no_grad(), self.model.disable_adapter():
+            assert self.start is not None
+            with torch.no_grad(), self.start.reference(self.model):
                 yield
             return
         if self._frozen is None:
@@ -155,10 +167,31 @@ class Policy:
             self._running = own
 
     def freeze_reference(self) -> None:
-        """Keep a frozen copy of the weights as they are now as the reference (full fine-tuning only)."""
+        """Keep a frozen copy of the weights as they are now as the reference (an adapter keeps its own start)."""
         if isinstance(self.model, PeftModel):
             return
         self._frozen = SplitModel(copy.deepcopy(self.network).eval().requires_grad_(False))
+
+    def twin(self) -> Policy:
+        """A frozen copy of the policy as it is now: trainable weights are copied, all others are shared."""
+        shared = {id(p): p for p in self.model.parameters() if not p.requires_grad}
+        twin = copy.copy(self)
+        twin.model = copy.deepcopy(self.model, shared).eval().requires_grad_(False)
+        twin._running, twin._frozen = SplitModel(twin.network), None
+        return twin
+
+    def companions(self, *, steps: int) -> tuple[AdaLoraSchedule, ...]:
+        """What the loop has to call around its optimiser for this adapter, in a run of `steps` steps."""
+        self._scheduled = True
+        found = self.start.variant(AdaLora) if self.start is not None else None
+        return () if found is None else (AdaLoraSchedule(self.model, found, steps=steps),)
+
+    def geometry(self) -> dict[str, Any] | None:
+        """Ranks and norms of what the adapter learned, layer by layer; None without an adapter."""
+        if not isinstance(self.model, PeftModel):
+            return None
+        assert self.start is not None
+        return geometry(self.model, self.start)
 
     def save(self, folder: Path) -> None:
         """Write the adapter (or, without one, the whole model), tokenizer and chat template, in one step.
@@ -167,11 +200,16 @@ class Policy:
             TrainingFault: the adapter is empty or still as it was initialised.
             OutsideFailure: the folder cannot be written.
         """
-        if isinstance(self.model, PeftModel):
-            adapters.check_learned(self.model)
-            write_folder(folder, self._fill_adapter)
-        else:
+        if not isinstance(self.model, PeftModel):
             self.save_merged(folder)
+            return
+        model, start = self.model, self._learned()
+
+        def fill(target: Path) -> None:
+            write_adapter(model, target, start=start)
+            self.tokenizer.save_pretrained(target)
+
+        write_folder(folder, fill)
 
     def save_merged(self, folder: Path) -> None:
         """Write the whole model in fp32 with the adapter merged in, tokenizer and chat template, in one step.
@@ -182,8 +220,7 @@ class Policy:
             OutsideFailure: the folder cannot be written.
         """
         if isinstance(self.model, PeftModel):
-            adapters.check_learned(self.model)
-            network = adapters.merge(self.model)
+            network = merge(self.model, start=self._learned())
         else:
             network = self.model if self.model.dtype == torch.float32 else copy.deepcopy(self.model).float()
 
@@ -193,11 +230,11 @@ class Policy:
 
         write_folder(folder, fill)
 
-    def _fill_adapter(self, target: Path) -> None:
-        # Without the flag PEFT asks the hub whether the vocabulary has grown.
-        self.model.save_pretrained(str(target), save_embedding_layers=False)
-        (target / "README.md").unlink(missing_ok=True)
-        self.tokenizer.save_pretrained(target)
+    def _learned(self) -> Start:
+        """The adapter's start, once it is certain that it has moved away from it."""
+        assert self.start is not None
+        self.start.require_learned(self.model, scheduled=self._scheduled)
+        return self.start
 
     def _cast(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, dtype=self.autocast) if self.autocast else nullcontext()
@@ -214,8 +251,8 @@ def load_policy(
 
     Args:
         name: a short name, a model folder, a hub id, or the folder of a saved adapter, which brings its base along.
-        adapter: a configuration puts a new LoRA adapter on the model; a folder loads a saved one. With `name` an
-            adapter folder, a new adapter is put on that adapter merged into its base.
+        adapter: a configuration puts a new adapter on the model; a folder loads a saved one. With `name` an adapter
+            folder, a new adapter is put on that adapter merged into its base.
         device: torch device.
         dtype: "float32"; "bfloat16" holds the weights in bf16; "auto" is fp32 weights with bf16 autocast where it is
             measured faster.
@@ -223,23 +260,28 @@ def load_policy(
     Raises:
         ConfigError: unknown model or dtype, or an adapter that fits nothing.
         DataError: a folder whose model or adapter does not load.
+        MissingDependency: the weights shall be held in 4 bits, and bitsandbytes is not installed.
     """
     if dtype not in DTYPES:
         raise ConfigError("unknown dtype", got=dtype, expected=" or ".join(DTYPES))
     set_threads()
-    source = resolve_model(str(name))
+    source, weights = resolve_model(str(name)), DTYPES[dtype]
     model: PreTrainedModel | PeftModel
-    if is_adapter(source) and adapter is None:
-        model = load_adapted(source, dtype=DTYPES[dtype])
-    else:
-        model = load_plain(source, dtype=DTYPES[dtype])
+    start: Start | None = None
     if isinstance(adapter, AdapterConfig):
-        model = adapters.attach(model, adapter, base=str(name))
-    elif adapter is not None:
-        model = adapters.load_adapter(model, Path(adapter), base=str(name))
+        model = attach(load_plain(source, dtype=weights, adapter=adapter), adapter, base=str(name))
+        start = Start.of(model, adapter, fresh=True) if isinstance(model, PeftModel) else None
+    elif adapter is not None or is_adapter(source):
+        if adapter is not None:
+            model, config = read_adapter(load_plain(source, dtype=weights), Path(adapter), base=str(name))
+        else:
+            model, config = load_adapted(Path(source), dtype=weights)
+        start = Start.of(model, config, fresh=False)
+    else:
+        model = load_plain(source, dtype=weights)
     model.to(device)
     autocast = torch.bfloat16 if dtype == "auto" and bf16_is_faster(torch.device(device)) else None
-    return make_policy(str(name), model, load_tokenizer(source), autocast=autocast)
+    return make_policy(str(name), model, load_tokenizer(source), autocast=autocast, start=start)
 
 
 def make_policy(
@@ -248,9 +290,11 @@ def make_policy(
     tokenizer: PreTrainedTokenizerBase,
     *,
     autocast: torch.dtype | None = None,
+    start: Start | None = None,
 ) -> Policy:
     """A policy from parts that are already in memory; `model` is put into evaluation mode."""
+    keep_weights(model)
     model.eval()
     end = model.generation_config.eos_token_id if model.generation_config is not None else None
     stop_ids = [end] if isinstance(end, int) else list(end or ())
-    return Policy(name, model, tokenizer, Renderer(tokenizer, model_stop_ids=stop_ids), autocast)
+    return Policy(name, model, tokenizer, Renderer(tokenizer, model_stop_ids=stop_ids), autocast, start)

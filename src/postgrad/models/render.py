@@ -11,8 +11,11 @@ A template that renders tools in the Hermes form is used as it is; otherwise the
 text (`calls`). A role that the template refuses is folded: system into the next user turn, tool results into a user
 turn with ``<tool_response>`` tags (`conversation`).
 
-Not covered: reasoning blocks and media are left out. The thinking parts that some templates put before an answer are
-left out too, so that all turns look as the model's own do.
+Where the template has a place for reasoning, an action's reasoning is written there and read back. Earlier turns look
+as the template writes them: most drop their reasoning, so the prompt of the next step is no continuation of this one
+and the two branch. Several reasonings of one message become one, before its text.
+
+Not covered: media are left out, and call forms of other families: calls are always in the Hermes form.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.canonical import valid_text
 from postgrad.core.errors import ConfigError, DataError
-from postgrad.core.message import Message, Text, Tool
-from postgrad.models.calls import action_text, parse_action
+from postgrad.core.message import Message, Reasoning, Text, Tool
+from postgrad.models.calls import parse_action
 from postgrad.models.conversation import Part, Template
 from postgrad.models.templates import default_template
 
@@ -63,7 +66,8 @@ class Renderer:
         self._bos = self._missing_bos()
         turn_end = self._encode(self._template.shape.turn_end)
         eos = [int(tokenizer.eos_token_id)] if tokenizer.eos_token_id is not None else []
-        stop, self._tail = (turn_end[:1], turn_end[1:]) if self._is_mark(turn_end, model_stop_ids) else (eos, turn_end)
+        self._marked = self._is_mark(turn_end, model_stop_ids)
+        stop, self._tail = (turn_end[:1], turn_end[1:]) if self._marked else (eos, turn_end)
         if not stop:
             raise ConfigError("no token can end a turn", got=self._template.shape.turn_end, expected="a special token")
         self._stop = stop
@@ -82,11 +86,13 @@ class Renderer:
 
     def action(self, message: Message) -> list[int]:
         """Tokens that the model has to produce for `message`, the stop token included."""
-        return [*self._encode(action_text(message)), *self._stop]
+        return [*self._encode(self._template.written(message)), *self._stop]
 
     def parse(self, text: str, *, call_prefix: str = "call") -> Message:
         """The assistant message that `text` (an action decoded, without its stop token) stands for; never fails."""
-        return parse_action(text, call_prefix=call_prefix)
+        reasoning, answer = self._template.shape.unwrapped(text)
+        message = parse_action(answer, call_prefix=call_prefix)
+        return Message("assistant", (Reasoning(reasoning), *message.blocks)) if reasoning else message
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of an action, without the stop token; special tokens inside it are kept visible."""
@@ -101,26 +107,43 @@ class Renderer:
         """
         if not messages:
             raise DataError("nothing to render", got="no message", expected="at least one")
+        # The answer that is to be learnt stands where a prompt ends, whatever the template would make of it later.
+        last = messages[-1] if messages[-1].role == "assistant" else None
+        earlier = messages if last is None else messages[:-1]
         tokens = list(self._bos)
-        starts: dict[int, int] = {}
-        stops: dict[int, int] = {}
+        places: dict[int, tuple[int, int]] = {}
         actions: dict[int, tuple[int, int]] = {}
-        for part in self._template.parts(messages, tools):
-            starts.setdefault(part.message, len(tokens))
+        for part in self._template.parts(earlier, tools):
+            start = places.get(part.message, (len(tokens), 0))[0]
             if part.role == "assistant":
-                actions[part.message] = self._extend_action(tokens, part)
+                actions[part.message] = self._extend_earlier(tokens, part)
             else:
                 tokens += self._encode(part.before + part.content + part.after)
-            stops[part.message] = len(tokens)
-        places = [(starts.get(i, len(tokens)), stops.get(i, len(tokens))) for i in range(len(messages))]
-        return Rendered(tuple(tokens), tuple(places), tuple(actions.get(i) for i in range(len(messages))))
+            places[part.message] = (start, len(tokens))
+        if last is not None:
+            start, action = len(tokens), self.action(last)
+            begin = start + len(self._generation)
+            tokens += [*self._generation, *action, *self._tail]
+            places[len(earlier)], actions[len(earlier)] = (start, len(tokens)), (begin, begin + len(action))
+        spans = _filled(places, len(messages), len(tokens))
+        return Rendered(tuple(tokens), spans, tuple(actions.get(i) for i in range(len(messages))))
 
-    def _extend_action(self, tokens: list[int], part: Part) -> tuple[int, int]:
-        tokens += [*self._encode(part.before), *self._generation]
+    def _extend_earlier(self, tokens: list[int], part: Part) -> tuple[int, int]:
+        """Append an answer of an earlier turn; where its action lies."""
+        opening = self._template.shape.generation
+        head, found, rest = part.before.rpartition(opening) if opening else ("", "yes", part.before)
+        if not found:  # the template opens earlier answers otherwise than the one to come
+            head, rest = part.before, ""
+        tokens += [*self._encode(head), *(self._generation if found else ())]
         start = len(tokens)
-        tokens += [*self._encode(part.content), *self._stop]
-        stop = len(tokens)
-        tokens += self._tail
+        tokens += self._encode(rest + part.content)
+        closing = self._encode(part.after)
+        if self._marked:
+            stop = len(tokens) + min(1, len(closing))
+            tokens += closing
+        else:  # no mark ends a turn: the end-of-text token has to
+            stop = len(tokens) + 1
+            tokens += [*self._stop, *closing]
         return start, stop
 
     def _encode(self, text: str) -> list[int]:
@@ -142,3 +165,12 @@ class Renderer:
             return []
         first = self._template.parts([Message.of("user", "a")])[0].before
         return [] if first.startswith(str(self.tokenizer.bos_token)) else [int(bos)]
+
+
+def _filled(places: dict[int, tuple[int, int]], messages: int, end: int) -> tuple[tuple[int, int], ...]:
+    """A place for every message; one that was folded into another has none of its own, and an empty one before that."""
+    filled: list[tuple[int, int]] = []
+    for index in reversed(range(messages)):
+        following = filled[-1][0] if filled else end
+        filled.append(places.get(index, (following, following)))
+    return tuple(reversed(filled))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from torch import Tensor
 
 from postgrad.core.annotation import Span
 from postgrad.core.forest import Forest
+
+if TYPE_CHECKING:
+    from postgrad.objectives.teaching import Teaching
 
 IntsN = NDArray[np.int64]
 ItemT = TypeVar("ItemT")
@@ -61,6 +64,7 @@ class Scored:
         head: hidden states (N, D) to fp32 logits (N, V).
         logprobs: scored nodes (N,) to log p(node | its ancestors), in nats, with gradient.
         reference_logprobs: the same under the reference policy, without gradient.
+        teaching: the teachers that training keeps for the divergence.
     """
 
     forest: Forest
@@ -68,6 +72,7 @@ class Scored:
     head: Callable[[Tensor], Tensor]
     logprobs: Callable[[IntsN], Tensor]
     reference_logprobs: Callable[[IntsN], Tensor]
+    teaching: Teaching | None = None
 
     def nodes(self, unit: int, span: Span) -> IntsN:
         """Indices in the forest of the span's tokens."""

@@ -1,6 +1,10 @@
-"""Cross-entropy: imitate tokens. SFT and hard distillation.
+"""Cross-entropy: imitate tokens. SFT, continued pretraining, hard distillation.
 
-    sum = − Σ_i w_i Σ_t log p(y_t | y_<t),   count = number of tokens of items with w_i ≠ 0
+    sum = − Σ_i w_i Σ_t c_t log p(y_t | y_<t),   count = number of tokens of items with w_i ≠ 0
+
+    nll     c_t = 1
+    dft     c_t = p(y_t | y_<t) without gradient: dynamic fine-tuning (arXiv:2508.05629), which takes away the weight
+            1/p that likelihood gives to tokens the model finds improbable
 
 The count takes no notice of the weights, so an item of weight 2 pulls twice as hard whatever else is in the step.
 
@@ -10,7 +14,7 @@ Not covered: label smoothing, z-loss, top-k soft targets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic.dataclasses import dataclass
@@ -23,6 +27,9 @@ from postgrad.objectives.channel import STRICT, Mean, Metrics, Placed, Scored, j
 @dataclass(frozen=True, config=STRICT)
 class CrossEntropy:
     """Mean negative log-likelihood per token, in nats."""
+
+    objective: Literal["nll", "dft"] = "nll"
+    """Plain likelihood, or dynamic fine-tuning."""
 
     item: ClassVar[type[CrossEntropyItem]] = CrossEntropyItem
     advice: ClassVar[str] = "check that the targets are not empty and that the weights are not 0"
@@ -37,5 +44,9 @@ class CrossEntropy:
         logprobs_N = scored.logprobs(joined([scored.nodes(p.unit, p.item.span) for p in used]))
         lengths = [len(p.item.span.positions) for p in used]
         weights_N = scored.constant(np.repeat([p.item.weight for p in used], lengths))
-        total = -(weights_N * logprobs_N).sum()
-        return total, {"token_probability": Mean(float(logprobs_N.detach().exp().sum()), len(logprobs_N))}
+        probabilities_N = logprobs_N.detach().exp()
+        metrics = {"token_probability": Mean(float(probabilities_N.sum()), len(logprobs_N))}
+        if self.objective == "dft":
+            metrics["nll"] = Mean(-float(logprobs_N.detach().sum()), len(logprobs_N))
+            weights_N = weights_N * probabilities_N
+        return -(weights_N * logprobs_N).sum(), metrics

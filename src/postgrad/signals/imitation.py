@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from postgrad.core.record import Provenance, Record
+from postgrad.core.record import Record
 from postgrad.core.trace import Step, Trace
 from postgrad.signals.actions import CUT_OFF, learnable
-from postgrad.signals.preferences import Made
+from postgrad.signals.human import corrections_of
+from postgrad.signals.made import Made, Source, provenance
 from postgrad.signals.sites import Site
 
 # Verdicts that speak for the action: what looked wrong there was not.
 _HARMLESS = ("benign", "expected", "env")
+_WHY = {"verified/1": "the verifier gave the full score", "taken/1": "no error lies at this step"}
 
 
 def build_verified(trace: Trace) -> Iterator[Made]:
@@ -46,9 +48,12 @@ def _imitated(trace: Trace, step: Step, rule: str) -> Made:
     taken = next(candidate for candidate in step.candidates if candidate.chosen)
     if not step.can_be_learnt:
         return Made(dropped="context")
+    if corrections_of(step):
+        return Made(dropped="corrected")
     if taken.stop_reason in CUT_OFF:
         return Made(dropped="cut_off")
     if not action.blocks:
         return Made(dropped="empty")
-    where = Provenance(trace.id, step.index, rule, (taken.model,) if taken.model else ())
+    source = Source(rule, _WHY[rule], (taken.model,) if taken.model else ())
+    where = provenance(trace, step, source)
     return Made(Record(trace.context(step), action, step.request.tools, provenance=where))

@@ -1,101 +1,94 @@
-"""Preference pairs from traces: what teachers would have done, or what worked later, against what was done.
+"""Pairs and rows to imitate from replayed steps: what teachers would have done, against what the student did.
 
-``majority/1`` (trace-replay preference): chosen = the action that the teachers agree on, rejected = the student's, when
-the student's is outside that cluster; the weight is the cluster's share. ``recovery/1``: chosen = the first later call
-of the same tool on the same target that succeeded, rejected = the call that failed; no teacher is asked. The recovery
-may use what the student saw in between, so it is only taken where one call failed by its own form or by its command.
+Whose action counts is a `Choice`: that of the majority (``majority/1``), of a gold teacher (``gold/1``), or of one
+teacher by name (``teacher/1``). A pair is made where the student did something else; its weight is the share of the
+teachers that stand behind the chosen action. Ties, low agreement and answers that cannot be learnt give none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
-from postgrad.core.message import Message
 from postgrad.core.record import Provenance, Record
-from postgrad.core.trace import Trace
-from postgrad.signals.actions import learnable, same_action
-from postgrad.signals.agreement import Agreement, agree, gold_action
-from postgrad.signals.recoveries import recovering_call
-from postgrad.signals.sites import Site
+from postgrad.signals.actions import learnable
+from postgrad.signals.agreement import Agreement, Clusters, Drop, action_of, agree, gold_action
+from postgrad.signals.made import Made
+from postgrad.signals.text_judges import SameText, exact
 from postgrad.teachers.replay import ReplayedStep
-from postgrad.teachers.validity import invalid_reason
+
+MAJORITY, BY_GOLD = "majority", "gold"
 
 
-class Made(msgspec.Struct, frozen=True):
-    """A row, or the reason why a step gave none."""
+@dataclass(frozen=True)
+class Choice:
+    """Whose action to learn: "majority", "gold", or a teacher's name; `same_text` compares answers in words."""
 
-    record: Record | None = None
-    dropped: str | None = None
+    imitate: str = MAJORITY
+    same_text: SameText = exact
+
+    @property
+    def rule(self) -> str:
+        """Name and version of the rule."""
+        return {MAJORITY: "majority/1", BY_GOLD: "gold/1"}.get(self.imitate, "teacher/1")
+
+    def of(self, step: ReplayedStep) -> Agreement | Drop:
+        """The action to learn at `step`, or why there is none."""
+        if self.imitate == MAJORITY:
+            return agree(step, same_text=self.same_text)
+        return gold_action(step) if self.imitate == BY_GOLD else action_of(step, self.imitate)
+
+    def why(self, step: ReplayedStep, found: Agreement) -> str:
+        """The reason in words."""
+        if self.imitate == MAJORITY:
+            voted = sum(said.answer.message is not None for said in step.answers.values())
+            return f"{len(found.teachers)} of {voted} teachers do the same"
+        return "the right answer" if self.imitate == BY_GOLD else f"the answer of {self.imitate}"
 
 
-def build_pairs(replayed: Iterable[ReplayedStep]) -> Iterable[Made]:
+BY_MAJORITY = Choice()
+
+
+def build_pairs(replayed: Iterable[ReplayedStep], choice: Choice = BY_MAJORITY) -> Iterator[Made]:
     """One pair or one reason per replayed step; ``same_as_student`` is a reason."""
-    return (_pair(step, agree(step), rule="majority/1") for step in replayed)
-
-
-def build_imitations(replayed: Iterable[ReplayedStep], *, gold: bool = False) -> Iterable[Made]:
-    """Rows for cross-entropy: the majority's action, or with `gold` the action of the gold teacher."""
     for step in replayed:
-        found = gold_action(step) if gold else agree(step)
-        if isinstance(found, Agreement):
-            yield Made(_row(step, found, rule="gold/1" if gold else "majority/1"))
-        else:
+        found = choice.of(step)
+        if not isinstance(found, Agreement):
             yield Made(dropped=found)
+        elif Clusters(step, choice.same_text).alike(found.action, step.action):
+            yield Made(dropped="same_as_student")
+        else:
+            row = imitation(step, found, choice, also="; the student did something else")
+            yield Made(msgspec.structs.replace(row, rejected=learnable(step.action), weight=found.share))
 
 
-def _pair(step: ReplayedStep, found: Agreement | str, *, rule: str) -> Made:
-    if not isinstance(found, Agreement):
-        return Made(dropped=found)
-    if same_action(found.action, step.action):
-        return Made(dropped="same_as_student")
-    row = _row(step, found, rule=rule)
-    return Made(msgspec.structs.replace(row, rejected=learnable(step.action), weight=found.share))
+def build_imitations(replayed: Iterable[ReplayedStep], choice: Choice = BY_MAJORITY) -> Iterator[Made]:
+    """A row for cross-entropy or a reason per replayed step, whatever the student did."""
+    for step in replayed:
+        found = choice.of(step)
+        made = Made(imitation(step, found, choice)) if isinstance(found, Agreement) else Made(dropped=found)
+        yield made
 
 
-def _row(step: ReplayedStep, found: Agreement, *, rule: str) -> Record:
-    return Record(
-        messages=step.ask.messages,
-        action=found.action,
-        tools=step.ask.tools,
-        provenance=Provenance(step.trace, step.step, rule, found.teachers, found.share),
+def answer_cost(step: ReplayedStep) -> float | None:
+    """US dollars that all answers at a step cost whenever they were bought; None where no price is known."""
+    known = [said.answer.cost for said in step.answers.values() if said.answer.cost is not None]
+    return math.fsum(known) if known else None
+
+
+def imitation(step: ReplayedStep, found: Agreement, choice: Choice, *, also: str = "") -> Record:
+    """The row to imitate at `step`; `also` is added to its reason."""
+    where = Provenance(
+        step.trace,
+        step.step,
+        choice.rule,
+        found.teachers,
+        found.share,
+        choice.why(step, found) + also,
+        answer_cost(step),
+        step.fidelity,
     )
-
-
-def build_recoveries(trace: Trace, sites: Iterable[Site]) -> Iterable[Made]:
-    """A pair per site of `trace` that the same run recovered from, or the reason why not."""
-    for site in sites:
-        if site.verdict == "real" and site.kind in ("invalid_call", "tool_error"):
-            yield _recovery(trace, site)
-
-
-def _recovery(trace: Trace, site: Site) -> Made:
-    if site.recovery_step is None:
-        return Made(dropped="not_recovered")
-    if site.repeat_of is not None:
-        return Made(dropped="repeated_mistake")
-    steps = {step.index: step for step in trace.steps}
-    failed, later = steps[site.step], steps[site.recovery_step]
-    if not failed.can_be_learnt:
-        return Made(dropped="context")
-    call = next((call for call in failed.action.tool_calls if call.id == site.call), None)
-    if call is None or len(failed.action.tool_calls) > 1:
-        return Made(dropped="parallel_calls")
-    better = recovering_call(later, call)
-    assert better is not None, "a recovery step has a recovering call"
-    chosen = Message("assistant", (better,))
-    if same_action(chosen, failed.action):
-        return Made(dropped="same_call_worked_later")
-    unfit = invalid_reason(chosen, failed.request.tools)
-    if unfit is not None:
-        return Made(dropped=unfit)
-    return Made(
-        Record(
-            messages=trace.context(failed),
-            action=chosen,
-            tools=failed.request.tools,
-            rejected=Message("assistant", (call,)),
-            provenance=Provenance(trace.id, failed.index, "recovery/1"),
-        )
-    )
+    return Record(step.ask.messages, found.action, step.ask.tools, provenance=where)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from postgrad.core.canonical import canonical_json, content_id
+from postgrad.core.canonical import content_id, plain_json
 from postgrad.core.errors import DataError
 from postgrad.core.files import replacing
 from postgrad.core.message import Block, ToolCall, ToolResult
@@ -28,7 +28,7 @@ def write_records(path: Path, records: Iterable[msgspec.Struct]) -> int:
     rows = 0
     with replacing(path) as temporary, temporary.open("wb") as stream:
         for record in records:
-            stream.write(canonical_json(msgspec.to_builtins(record)).encode() + b"\n")
+            stream.write(plain_json(msgspec.to_builtins(record)).encode() + b"\n")
             rows += 1
     return rows
 

@@ -1,57 +1,78 @@
-"""`Budget`: a replay stops before it could spend more than it may, not after.
+"""`Budget`: money is reserved before a call and settled after it, so that it cannot be overrun by calls at once.
 
-A new batch is let through when everything paid so far plus the batch at its dearest (a token per byte of the ask,
-every answer at full length) stays within the limit. Not covered: retries at a provider that bills failed calls.
+A reservation is the most that a call may cost. It is let through only while everything paid, everything that may have
+been billed without an answer, and everything reserved stay within the limit. Where it does not fit, it waits for the
+calls under way to settle; where it does not fit with nothing under way, the replay is over, for every later call too.
+Not covered: taxes, and a provider that bills more tokens than a request has bytes without having done so before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import math
 
-import msgspec
-
-from postgrad.core.actor import Ask, Sampling
-from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.replay import ReplayedStep, Teacher
+from postgrad.teachers.once import PerLoop
+
+_ROUNDING = 1e-12  # US dollars: sums of floats, never the price of a token
 
 
 class BudgetReached(Exception):  # it ends a replay as StopIteration ends a loop; it is no error
-    """The next batch might not be within the budget."""
+    """The next call might not be within the budget."""
 
 
 class Budget:
-    """US dollars that one run may pay.
+    """US dollars. `limit` None is no limit.
+
+    Attributes:
+        paid: settled, earlier runs of the same folder included.
+        uncertain: reserved for calls that broke off, which the provider may have billed.
+        stopped: a call was refused.
 
     Raises:
-        ConfigError: the limit is negative, or a metered teacher has no known price.
+        ConfigError: the limit is no amount of money.
     """
 
-    def __init__(self, limit: float, teachers: Sequence[Teacher], sampling: Sampling) -> None:
-        if limit < 0:
-            raise ConfigError("the budget is below zero", got=limit, expected="US dollars")
-        for teacher in teachers:
-            if teacher.metered and teacher.price is None:
-                raise ConfigError(
-                    f"teacher {teacher.name} has no known price, so no budget can be kept",
-                    do="give `prices` a file with this model, or take the budget out",
-                )
+    def __init__(self, limit: float | None = None, *, paid: float = 0.0, uncertain: float = 0.0) -> None:
+        if limit is not None and not (0 <= limit < math.inf):
+            raise ConfigError("the budget is no amount of money", got=limit, expected="US dollars, at least 0")
         self.limit = limit
-        self.paid = 0.0
-        self._sampling = sampling
+        self.paid = paid
+        self.uncertain = uncertain
+        self.stopped = False
+        self._reserved: list[float] = []
+        self._condition = PerLoop(asyncio.Condition)
 
-    def check(self, asks: Sequence[tuple[Teacher, Sequence[Ask]]]) -> None:
-        """Let a batch of new calls through, or raise `BudgetReached`."""
-        dearest = sum(self._dearest(teacher, ask) for teacher, unknown in asks for ask in unknown)
-        if dearest and self.paid + dearest > self.limit:
-            raise BudgetReached
+    async def reserve(self, amount: float) -> None:
+        """Set `amount` aside, at once or when calls under way have settled.
 
-    def pay(self, step: ReplayedStep) -> None:
-        """Count what a replayed step cost in this run."""
-        self.paid += sum(said.answer.cost or 0.0 for said in step.answers.values() if not said.cached)
+        Raises:
+            BudgetReached: it does not fit.
+        """
+        if self.limit is None:
+            self._reserved.append(amount)
+            return
+        async with self._condition():
+            while not self._fits(amount):
+                if self.stopped or not self._reserved:
+                    self.stopped = True
+                    self._condition().notify_all()
+                    raise BudgetReached
+                await self._condition().wait()
+            self._reserved.append(amount)
 
-    def _dearest(self, teacher: Teacher, ask: Ask) -> float:
-        if teacher.price is None:
-            return 0.0
-        length = len(canonical_json(msgspec.to_builtins(ask)).encode())
-        return teacher.price.cost(prompt_tokens=length, completion_tokens=self._sampling.max_new_tokens)
+    async def settle(self, amount: float, *, paid: float = 0.0, uncertain: float = 0.0) -> None:
+        """Give the reservation `amount` back and count what was paid, or may have been."""
+        self._reserved.remove(amount)
+        self.paid += paid
+        self.uncertain += uncertain
+        if self.limit is not None:
+            async with self._condition():
+                self._condition().notify_all()
+
+    def _fits(self, amount: float) -> bool:
+        assert self.limit is not None, "asked only under a limit"
+        if self.stopped:
+            return False
+        held = math.fsum((self.paid, self.uncertain, amount, *self._reserved))
+        return amount == 0 or held <= self.limit + _ROUNDING

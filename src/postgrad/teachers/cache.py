@@ -1,46 +1,96 @@
-"""`CachedActor`: an answer is paid for once. Content-addressed files, so a killed replay goes on where it was.
+"""Answers on disk, by the content of what was asked: an answer is paid for once.
 
-The key is the actor (name, model, configuration), the ask and the sampling. One file per answer, written in one step:
-two processes that answer the same ask write the same file. Abstentions are not kept, for the reason may go away.
-Not covered: removing old answers; the folder may be deleted at any time.
+The key is who answers (kind, name, model, parameters; not the address, which may change between runs), the ask and the
+sampling. One file per answer, written in one step: two processes that answer the same ask write the same file, and a
+reader sees a whole answer or none. An answer is here before it counts as paid. Failures and abstentions are not kept,
+for the reason may go away. Not covered: removing old answers (the folder may be deleted at any time); two processes
+that ask the same at the same moment (both pay).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.canonical import content_id
 from postgrad.core.files import write_json
+from postgrad.core.message import Message, Tool
+from postgrad.teachers.once import PerObject
+
+_LENGTH = 40  # hexadecimal digits
 
 
-@runtime_checkable
-class AnswersEach(Protocol):
-    """An actor that hands over each answer as it arrives, so that none is lost when a later one fails."""
+class AskDigest:
+    """The content of asks as a hash. Where a message was read from does not count."""
 
-    def answer_each(self, asks: Sequence[Ask], sampling: Sampling, done: Callable[[int, Answer], None]) -> None:
-        """Call ``done(place, answer)`` per ask."""
-        ...
+    def __init__(self) -> None:
+        self._message = PerObject[Message, str](
+            lambda message: content_id([message.role, msgspec.to_builtins(message.blocks)], length=_LENGTH)
+        )
+        self._tools = PerObject[Sequence[Tool], str](
+            lambda tools: content_id(msgspec.to_builtins(tuple(tools)), length=_LENGTH), equal=True
+        )
+
+    def __call__(self, ask: Ask, sampling: Sampling) -> str:
+        """Hash of the ask and how it is to be sampled."""
+        content = [*map(self._message, ask.messages)], self._tools(ask.tools), ask.task_id, ask.hint
+        return content_id([content, msgspec.to_builtins(sampling)], length=_LENGTH)
+
+
+class AnswerCache:
+    """A folder of answers, made on first use.
+
+    Args:
+        folder: of the cache.
+        who: whatever decides the answers beside the ask; plain JSON data.
+    """
+
+    def __init__(self, folder: Path, who: object) -> None:
+        self.folder = folder
+        self._who = content_id(who, length=_LENGTH)
+        self._digest = AskDigest()
+
+    def known(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer | None]:
+        """What is kept for each ask, None where there is nothing."""
+        if not self.folder.is_dir():  # nothing to look up, so nothing to hash
+            return [None] * len(asks)
+        return [self.get(self.key(ask, sampling)) for ask in asks]
+
+    def key(self, ask: Ask, sampling: Sampling) -> str:
+        """Under which an answer is kept."""
+        return content_id([self._who, self._digest(ask, sampling)], length=_LENGTH)
+
+    def get(self, key: str) -> Answer | None:
+        """What is kept, None where there is nothing. A broken file counts as nothing."""
+        try:
+            return msgspec.convert(json.loads(self._path(key).read_bytes()), Answer)
+        except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
+            return None
+
+    def cost(self, key: str) -> float | None:
+        """US dollars of the answer that is kept, 0 where its price is not known; None where there is none."""
+        answer = self.get(key)
+        return None if answer is None else answer.cost or 0.0
+
+    def put(self, key: str, answer: Answer) -> None:
+        """Keep `answer`, if it says something."""
+        if answer.message is not None:
+            write_json(self._path(key), msgspec.to_builtins(answer))
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
 
 
 class CachedActor:
-    """`actor` with its answers kept in `folder`.
-
-    Args:
-        actor: who answers what is not known yet.
-        folder: of the cache; made on first use.
-        identity: whatever else decides the answers (model id, address); plain JSON data.
-    """
+    """`actor` with its answers kept in `folder`; `identity` is what decides them beside its name (weights)."""
 
     def __init__(self, actor: Actor, folder: Path, *, identity: object = None) -> None:
         self.actor = actor
-        self.folder = folder
-        self.identity = identity
+        self._cache = AnswerCache(folder, [actor.kind, actor.name, identity])
 
     @property
     def name(self) -> str:
@@ -56,49 +106,18 @@ class CachedActor:
         """One answer per ask, in order; equal asks of one batch are answered once.
 
         Raises:
-            OutsideFailure: the actor cannot be reached; answers that arrived are kept.
+            OutsideFailure: the actor cannot be reached.
         """
-        answers = self.known(asks, sampling)
-        waiting: dict[str, list[int]] = {}
-        for place, answer in enumerate(answers):
-            if answer is None:
-                waiting.setdefault(self._key(asks[place], sampling), []).append(place)
-        groups = list(waiting.items())
-
-        def done(number: int, answer: Answer) -> None:
-            key, places = groups[number]
-            if answer.message is not None:
-                write_json(self._path(key), msgspec.to_builtins(answer))
-            for place in places:
-                answers[place] = answer
-
-        self._answer_each([asks[places[0]] for _, places in groups], sampling, done)
-        assert all(answer is not None for answer in answers), f"{self.name} left an ask without an answer"
-        return [answer for answer in answers if answer is not None]
+        keys = [self._cache.key(ask, sampling) for ask in asks]
+        answers = {key: self._cache.get(key) for key in keys}
+        missing = {key: ask for key, ask in zip(keys, asks, strict=True) if answers[key] is None}
+        new = self.actor.answer(list(missing.values()), sampling) if missing else []
+        for key, answer in zip(missing, new, strict=True):
+            self._cache.put(key, answer)
+            answers[key] = answer
+        found = [answers[key] for key in keys]
+        return [answer for answer in found if answer is not None]
 
     def known(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer | None]:
-        """What the cache holds, None where it holds nothing. A broken file counts as nothing."""
-        return [self._read(self._path(self._key(ask, sampling))) for ask in asks]
-
-    def _answer_each(self, asks: Sequence[Ask], sampling: Sampling, done: Callable[[int, Answer], None]) -> None:
-        if not asks:
-            return
-        if isinstance(self.actor, AnswersEach):
-            self.actor.answer_each(asks, sampling, done)
-            return
-        for number, answer in enumerate(self.actor.answer(asks, sampling)):
-            done(number, answer)
-
-    def _key(self, ask: Ask, sampling: Sampling) -> str:
-        who = [self.actor.kind, self.actor.name, self.identity]
-        return content_id([who, msgspec.to_builtins(ask), msgspec.to_builtins(sampling)], length=40)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json"
-
-    @staticmethod
-    def _read(path: Path) -> Answer | None:
-        try:
-            return msgspec.convert(json.loads(path.read_bytes()), Answer)
-        except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
-            return None
+        """What the cache holds, None where it holds nothing."""
+        return self._cache.known(asks, sampling)

@@ -1,13 +1,18 @@
 """Replay: put recorded steps before teachers again and keep what each of them would have done.
 
-Steps go to the teachers in batches. Everything that costs is in the teachers' caches, so a replay that was killed goes
-through what it had without a call. The student's own action is kept beside the answers. Not covered: running the
-teachers' actions; a replay asks, it does not act.
+Steps go to the teachers in groups. In a group the network teachers are asked all at once, as far as their limits allow;
+where a provider gives a discount for prompts that begin alike, the steps of a trace go one after the other, each when
+the one before has been answered, and of several traces that begin alike the first goes first (`schedule`). Then the
+others (local models, gold answers) answer the group in one piece. Everything that costs is in the teachers' caches, so
+a replay that was killed goes through what it had without a call. The student's own action is kept beside the answers.
+Not covered: running the teachers' actions; a replay asks, it does not act.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,9 +20,12 @@ import msgspec
 
 from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.message import Message
-from postgrad.core.trace import Step, Trace
+from postgrad.core.trace import Fidelity, Step, Trace
+from postgrad.teachers.budget import BudgetReached
 from postgrad.teachers.cache import CachedActor
-from postgrad.teachers.prices import Price
+from postgrad.teachers.network import NetworkTeacher, or_raised
+from postgrad.teachers.prices import FREE, Price
+from postgrad.teachers.schedule import Item, Schedule, ask_of
 
 Hinter = Callable[[Trace, Step], str | None]
 
@@ -36,8 +44,7 @@ class Teacher:
     constrained: bool = False
     hint: Hinter = no_hint
     note: str = ""
-    metered: bool = False
-    price: Price | None = None
+    price: Price = FREE
 
     @property
     def kind(self) -> str:
@@ -52,6 +59,12 @@ class Teacher:
         """The step as this teacher is asked it."""
         return msgspec.structs.replace(ask_of(trace, step), hint=self.hint(trace, step))
 
+    def known(self, asks: Sequence[Ask], base: Sampling) -> list[Answer | None]:
+        """What of `asks` needs no call any more."""
+        if isinstance(self.actor, CachedActor | NetworkTeacher):
+            return self.actor.known(asks, self.sampling(base))
+        return [None] * len(asks)
+
 
 class TeacherAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """One teacher's answer to one step; `seconds` and `cost` are in `answer`, and were spent earlier if `cached`."""
@@ -63,18 +76,24 @@ class TeacherAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplayedStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step, the student's action, and each teacher's answer, by name. The ask is without any teacher's hint."""
+    """A step, the student's action, and each teacher's answer, by name. The ask is without any teacher's hint.
+
+    `fidelity` is how exactly the step's context is known; older files do not say.
+    """
 
     trace: str
     step: int
     ask: Ask
     action: Message
     answers: dict[str, TeacherAnswer]
+    fidelity: Fidelity | None = None
 
 
-def ask_of(trace: Trace, step: Step) -> Ask:
-    """The step as a question: its context, its tools, its task."""
-    return Ask(trace.context(step), step.request.tools, trace.task_id)
+def chosen_steps(traces: Iterable[Trace], steps: Mapping[str, Sequence[int]]) -> Iterator[Item]:
+    """The selected steps in the order of the traces; of each trace in its own order."""
+    for trace in traces:
+        wanted = set(steps.get(trace.id, ()))
+        yield from (Item(trace, step) for step in trace.steps if step.index in wanted)
 
 
 def replay(
@@ -84,9 +103,8 @@ def replay(
     sampling: Sampling,
     *,
     batch: int = 32,
-    before: Callable[[Sequence[tuple[Teacher, Sequence[Ask]]]], None] | None = None,
 ) -> Iterator[ReplayedStep]:
-    """Ask every teacher about every selected step.
+    """Ask every teacher about every selected step; ends early when a budget is reached, at steps that all answered.
 
     Args:
         traces: the traces; those without selected steps are passed over.
@@ -94,46 +112,67 @@ def replay(
         teachers: with different names.
         sampling: how to sample; each teacher adds its own `constrained`.
         batch: steps asked at once.
-        before: called with the asks of a batch that would be new calls; may raise to stop the replay.
 
     Raises:
-        OutsideFailure: a teacher cannot be reached; what arrived is in its cache.
+        ConfigError: an endpoint refuses the key, the model or the address.
     """
-    chosen = ((trace, step) for trace in traces for step in trace.steps if step.index in set(steps.get(trace.id, ())))
-    while group := list(islice(chosen, batch)):
-        rounds = [_Round.of(teacher, group, sampling) for teacher in teachers]
-        if before is not None:
-            before([(each.teacher, each.unknown) for each in rounds])
-        answers = [each.answers() for each in rounds]
-        for place, (trace, step) in enumerate(group):
-            named = {each.teacher.name: given[place] for each, given in zip(rounds, answers, strict=True)}
-            yield ReplayedStep(trace.id, step.index, ask_of(trace, step), step.action, named)
+    network = [teacher for teacher in teachers if isinstance(teacher.actor, NetworkTeacher)]
+    others = [teacher for teacher in teachers if not isinstance(teacher.actor, NetworkTeacher)]
+    schedule = Schedule(steps, in_order=any(teacher.price.rewards_order for teacher in network))
+    chosen = chosen_steps(traces, steps)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            for teacher in network:
+                assert isinstance(teacher.actor, NetworkTeacher), "sorted above"
+                runner.run(stack.enter_async_context(teacher.actor.connected()))
+            while group := list(islice(chosen, batch)):
+                said = runner.run(_ask_network(group, network, sampling, schedule)) if network else [{} for _ in group]
+                whole = [(item, answers) for item, answers in zip(group, said, strict=True) if answers is not None]
+                _ask_others(whole, others, sampling)
+                for item, answers in whole:
+                    yield _step(item, {teacher.name: answers[teacher.name] for teacher in teachers})
+                if len(whole) < len(group):
+                    return
+        finally:
+            runner.run(stack.aclose())
 
 
-@dataclass(frozen=True)
-class _Round:
-    """One batch for one teacher."""
+Answers = dict[str, TeacherAnswer]
 
-    teacher: Teacher
-    asks: list[Ask]
-    known: list[Answer | None]
-    sampling: Sampling
 
-    @classmethod
-    def of(cls, teacher: Teacher, group: Sequence[tuple[Trace, Step]], base: Sampling) -> _Round:
-        asks = [teacher.ask(trace, step) for trace, step in group]
-        sampling = teacher.sampling(base)
-        actor = teacher.actor
-        known = actor.known(asks, sampling) if isinstance(actor, CachedActor) else [None] * len(asks)
-        return cls(teacher, asks, list(known), sampling)
+def _step(item: Item, answers: Answers) -> ReplayedStep:
+    trace, step = item
+    return ReplayedStep(trace.id, step.index, ask_of(trace, step), step.action, answers, step.request.fidelity)
 
-    @property
-    def unknown(self) -> list[Ask]:
-        return [ask for ask, known in zip(self.asks, self.known, strict=True) if known is None]
 
-    def answers(self) -> list[TeacherAnswer]:
-        given = self.teacher.actor.answer(self.asks, self.sampling)
-        return [
-            TeacherAnswer(answer, self.teacher.kind, ask.hint, known is not None)
-            for answer, ask, known in zip(given, self.asks, self.known, strict=True)
-        ]
+async def _ask_network(
+    group: Sequence[Item], teachers: Sequence[Teacher], sampling: Sampling, schedule: Schedule
+) -> list[Answers | None]:
+    """Every network teacher's answer to every step of a group; None where money did not suffice for all of them."""
+    found: dict[int, Answers] = {}
+
+    async def one(teacher: Teacher, item: Item, shared: int | None) -> TeacherAnswer:
+        assert isinstance(teacher.actor, NetworkTeacher), "only those are asked here"
+        ask = teacher.ask(*item)
+        given = await teacher.actor.ask(ask, teacher.sampling(sampling), trace=item.trace.id, shared=shared)
+        return TeacherAnswer(given[0], teacher.kind, ask.hint, cached=given[1])
+
+    async def step(place: int) -> None:
+        shared = schedule.shared(group[place])
+        told = await asyncio.gather(*(one(t, group[place], shared) for t in teachers), return_exceptions=True)
+        found[place] = {t.name: answer for t, answer in zip(teachers, or_raised(told), strict=True)}
+
+    ends = await asyncio.gather(*schedule.lanes(group, step), return_exceptions=True)
+    or_raised([end for end in ends if not isinstance(end, BudgetReached)])
+    return [found.get(place) for place in range(len(group))]
+
+
+def _ask_others(group: Sequence[tuple[Item, Answers]], teachers: Sequence[Teacher], sampling: Sampling) -> None:
+    """Add the answers of actors that answer a list at once."""
+    for teacher in teachers:
+        asks = [teacher.ask(*item) for item, _ in group]
+        known = teacher.known(asks, sampling)
+        given = teacher.actor.answer(asks, teacher.sampling(sampling)) if asks else []
+        for (_, answers), answer, ask, kept in zip(group, given, asks, known, strict=True):
+            answers[teacher.name] = TeacherAnswer(answer, teacher.kind, ask.hint, kept is not None)

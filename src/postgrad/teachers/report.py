@@ -1,4 +1,8 @@
-"""What each teacher did in a replay: answers, abstentions, invalid actions, cost, latency, cache hits."""
+"""What each teacher did in a replay, and what each trace took: answers, errors, cost, tokens, latency, cache hits.
+
+Answers, latency and tokens are of the replayed steps, wherever their answers were. Calls and cost are of this run, from
+its journal, so they also hold what was paid for steps that the budget left unfinished.
+"""
 
 from __future__ import annotations
 
@@ -7,56 +11,118 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from postgrad.teachers.journal import Journal, Line
+from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
 from postgrad.teachers.validity import invalid_reason
 
+_DOLLARS = 9  # digits
 
-def report(replayed: Sequence[ReplayedStep], teachers: Iterable[Teacher]) -> dict[str, dict[str, Any]]:
+
+def report(
+    replayed: Sequence[ReplayedStep], teachers: Iterable[Teacher], lines: Sequence[Line] = ()
+) -> dict[str, dict[str, Any]]:
     """Per teacher, plain JSON.
 
-    `cost` is what the answers cost whenever they were bought, `paid` what this run paid: US dollars, or "unknown" where
-    a metered teacher gave no price. Latency is in seconds per call, over answers from the wire and the cache alike.
+    Args:
+        replayed: the steps with their answers.
+        teachers: who was asked.
+        lines: the journal of this run.
+
+    `cost` is what this run paid in US dollars, `value` what the answers cost whenever they were bought, `uncertain`
+    what may have been billed for calls that broke off. `errors` counts asks that nobody answered, by kind; `retries`
+    tries that failed. p50, p95 and p99 are seconds per answer.
     """
-    return {teacher.name: _one(replayed, teacher) for teacher in teachers}
+    return {teacher.name: _one(replayed, teacher, lines) for teacher in teachers}
 
 
-def _one(replayed: Sequence[ReplayedStep], teacher: Teacher) -> dict[str, Any]:
+def per_trace(replayed: Sequence[ReplayedStep], lines: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
+    """Per trace: steps replayed, calls and US dollars of this run, answers from the cache, errors by kind."""
+    traces: dict[str, list[ReplayedStep]] = {}
+    for step in replayed:
+        traces.setdefault(step.trace, []).append(step)
+    for line in lines:
+        traces.setdefault(line.trace, [])
+    return {trace: _trace(trace, steps, lines) for trace, steps in traces.items() if trace}
+
+
+def errors_of(replayed: Sequence[ReplayedStep]) -> dict[str, int]:
+    """Asks that nobody answered, by kind."""
+    said = [answer for step in replayed for answer in step.answers.values()]
+    return dict(sorted(Counter(one.answer.error for one in said if one.answer.error).items()))
+
+
+def _trace(trace: str, steps: Sequence[ReplayedStep], lines: Sequence[Line]) -> dict[str, Any]:
+    own = [line for line in lines if line.trace == trace]
+    said = [answer for step in steps for answer in step.answers.values()]
+    return {
+        "steps": len(steps),
+        "calls": sum(line.outcome == "answered" for line in own),
+        "cached": sum(one.cached for one in said),
+        "cost": dollars(line.cost for line in own),
+        "errors": errors_of(steps),
+    }
+
+
+def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Line]) -> dict[str, Any]:
     given = [(step, step.answers[teacher.name]) for step in replayed if teacher.name in step.answers]
     answers = [answer for _, answer in given]
+    silent = [said for said in answers if said.answer.message is None]
     invalid = Counter(
         reason
         for step, said in given
         if said.answer.message is not None and (reason := invalid_reason(said.answer.message, step.ask.tools))
     )
-    seconds = sorted(said.answer.seconds for said in answers)
     return {
         "kind": teacher.kind,
         "models": sorted({said.answer.model for said in answers}),
-        "answers": sum(said.answer.message is not None for said in answers),
-        "abstentions": sum(said.answer.message is None for said in answers),
-        "refusals": dict(Counter(_reason(said) for said in answers if said.answer.message is None)),
+        "answers": len(answers) - len(silent),
+        "abstentions": len(silent),
+        "refusals": dict(Counter(_reason(said) for said in silent)),
         "invalid": sum(invalid.values()),
         "invalid_reasons": dict(invalid),
         "hinted": sum(said.hint is not None for said in answers),
-        "cost": total_cost(answers, metered=teacher.metered),
-        "paid": total_cost([said for said in answers if not said.cached], metered=teacher.metered),
-        "seconds_p50": percentile(seconds, 0.5),
-        "seconds_p95": percentile(seconds, 0.95),
-        "cache_hits": sum(said.cached for said in answers),
+        "errors": dict(sorted(Counter(said.answer.error for said in silent if said.answer.error).items())),
+        "cached": sum(said.cached for said in answers),
+        **_calls(answers, teacher, [line for line in lines if line.teacher == teacher.name]),
+        **_tokens(answers),
+        **_latency(answers),
     }
 
 
+def _calls(answers: Sequence[TeacherAnswer], teacher: Teacher, lines: Sequence[Line]) -> dict[str, Any]:
+    network = isinstance(teacher.actor, NetworkTeacher)
+    made = sum(line.outcome == "answered" for line in lines) if network else sum(not said.cached for said in answers)
+    failed = Counter(line.outcome for line in lines if line.event == "settled" and line.outcome != "answered")
+    return {
+        "calls": made,
+        "retries": dict(sorted(failed.items())),
+        "cost": dollars(line.cost for line in lines),
+        "uncertain": dollars(line.uncertain for line in lines),
+        "value": dollars(said.answer.cost or 0.0 for said in answers),
+    }
+
+
+def _tokens(answers: Sequence[TeacherAnswer]) -> dict[str, Any]:
+    return {
+        "tokens_in": sum(said.answer.prompt_tokens for said in answers),
+        "tokens_out": sum(said.answer.completion_tokens for said in answers),
+        "tokens_cached": sum(said.answer.cached_tokens for said in answers),
+    }
+
+
+def _latency(answers: Sequence[TeacherAnswer]) -> dict[str, float | None]:
+    seconds = sorted(said.answer.seconds for said in answers if said.answer.message is not None)
+    return {f"p{share}": percentile(seconds, share / 100) for share in (50, 95, 99)}
+
+
 def _reason(said: TeacherAnswer) -> str:
-    return said.answer.stop_reason if said.answer.stop_reason.startswith("refused") else "nothing to say"
+    return "nothing to say" if said.answer.stop_reason == "stop" else said.answer.stop_reason
 
 
-def total_cost(answers: Sequence[TeacherAnswer], *, metered: bool) -> float | str:
-    """US dollars of `answers`; a refused call counts as free, as providers bill none."""
-    costs = [said.answer.cost for said in answers if said.answer.message is not None]
-    known = [cost for cost in costs if cost is not None]
-    if metered and len(known) < len(costs):
-        return "unknown"
-    return round(math.fsum(known), 9)
+def dollars(amounts: Iterable[float]) -> float:
+    """A sum of US dollars, to a billionth."""
+    return round(math.fsum(amounts), _DOLLARS)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
@@ -64,3 +130,30 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     if not ordered:
         return None
     return round(ordered[max(0, math.ceil(share * len(ordered)) - 1)], 6)
+
+
+def what_was_sent(teachers: Iterable[Teacher], journal: Journal) -> dict[str, Any]:
+    """Per teacher: where it is, and every request that left for it in any run: hash, host, bytes, what became of it."""
+    ends = {line.call: line for line in journal.lines if line.event == "settled"}
+    sent: dict[str, Any] = {}
+    for teacher in teachers:
+        if not isinstance(teacher.actor, NetworkTeacher):
+            sent[teacher.name] = {"kind": teacher.kind, "where": "this machine", "requests": []}
+            continue
+        own = [line for line in journal.lines if line.event == "sent" and line.teacher == teacher.name]
+        rows = [_row(line, ends.get(line.call)) for line in own]
+        sent[teacher.name] = {
+            "kind": teacher.kind,
+            "where": sorted({line.host for line in own}),
+            "model": teacher.actor.endpoints[0].provider.model,
+            "bytes": sum(line.bytes for line in own),
+            "tries": len(rows),
+            "requests": rows,
+        }
+    return sent
+
+
+def _row(line: Line, end: Line | None) -> dict[str, Any]:
+    outcome = end.outcome if end is not None else "under way"
+    known = {"time": line.time, "host": line.host, "trace": line.trace, "request": line.request, "bytes": line.bytes}
+    return {**known, "outcome": outcome}

@@ -47,7 +47,7 @@ class Head:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The first JSON objects, one a line; a document that spreads over lines gives none, and so does a container."""
+        """The first JSON objects, one a line; a document that spreads over lines gives none, nor does a container."""
         if self.path.is_dir() or self.start.startswith((ZIP, SQLITE)):
             return []
         return jsonl.head(self.path, rows=self._rows, limit=self._limit)

@@ -9,19 +9,16 @@ key is a field of the channel's own class. A weight of 0 switches a channel off:
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import ConfigError
 from postgrad.objectives import CHANNELS
 from postgrad.objectives.channel import Channel, Placed
-from postgrad.run.nearest import nearest
 from postgrad.run.plugins import resolve
+from postgrad.train.settings import build_settings, complete
 
 ChannelSpecs = Mapping[str, Mapping[str, Any]]
 
@@ -72,10 +69,7 @@ def complete_specs(specs: ChannelSpecs) -> dict[str, dict[str, Any]]:
     """
     build_channels(specs)
     channels = [_build(name, spec) for name, spec in specs.items()]
-    return {
-        c.name: {"weight": c.weight, **{name: getattr(c.objective, name) for name in _field_names(type(c.objective))}}
-        for c in channels
-    }
+    return {c.name: {"weight": c.weight, **complete(c.objective)} for c in channels}
 
 
 def refuse_unclaimed(units: Iterable[Unit], claimed: tuple[type, ...]) -> None:
@@ -87,7 +81,7 @@ def refuse_unclaimed(units: Iterable[Unit], claimed: tuple[type, ...]) -> None:
     for unit in units:
         for item in unit.items:
             if not isinstance(item, claimed):
-                name = next((n for n in CHANNELS if resolve("channel", n, CHANNELS).item is type(item)), "?")
+                name = next((n for n in CHANNELS if isinstance(item, resolve("channel", n, CHANNELS).item)), "?")
                 raise ConfigError(
                     f"items for channel '{name}' ({type(item).__name__}) but no weight",
                     do=f"set channels.{name}.weight; 0 switches it off",
@@ -100,19 +94,5 @@ def _build(name: str, spec: Mapping[str, Any]) -> WeightedChannel:
     weight = fields.pop("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
         raise ConfigError(f"channels.{name}.weight", got=weight, expected="a number of 0 or more")
-    known = _field_names(kind)
-    for field in fields:
-        if field not in known:
-            raise ConfigError(f"unknown key 'channels.{name}.{field}'", do=nearest(field, ["weight", *known]))
-    try:
-        objective = TypeAdapter(kind).validate_python(fields)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in ("channels", name, *problem["loc"]))
-        expected = problem["msg"].removeprefix("Input should be ")
-        raise ConfigError(f"'{path}'", got=problem["input"], expected=expected) from None
+    objective = build_settings(kind, fields, path=f"channels.{name}", also=("weight",))
     return WeightedChannel(name, float(weight), objective)
-
-
-def _field_names(kind: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]

@@ -2,8 +2,10 @@
 
     checkpoints/step-N/
       weights.safetensors     trainable weights by name
-      optimizer.safetensors   AdamW's state, "index/moment"
-      checkpoint.json         step, policy, configuration, source state, channel health, random states
+      optimizer.safetensors   the optimiser's tensors, "weight/path"
+      companions.safetensors  tensors of what moves with the weights, "companion/name"
+      checkpoint.json         step, batch, policy, configuration, states of source, estimator, spikes and companions,
+                              numbers of the optimiser, random states, torch's version and threads
 
 N counts finished optimiser steps. A folder is written beside its place and renamed, so a reader never sees a torn
 one; what a killed process left beside is removed at the next start. No pickle anywhere.
@@ -16,7 +18,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +34,43 @@ from postgrad.core.files import write_folder, write_json
 STATE = "checkpoint.json"
 WEIGHTS = "weights.safetensors"
 OPTIMIZER = "optimizer.safetensors"
+COMPANIONS = "companions.safetensors"
 _FINISHED = re.compile(r"step-(\d+)")
 _TORN = re.compile(r"\.step-\d+\..*")
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a checkpoint holds beside tensors. `random` has one state per worker."""
+    """What a checkpoint holds beside tensors.
+
+    `batch` is the source's next one, which runs ahead of `step` where batches were left out; `random` has one state a
+    worker; `optimizer` the numbers that the optimiser keeps; `machine` what bit-equality also hangs on.
+    """
 
     step: int
+    batch: int
     policy: str
     config: dict[str, Any]
     source: dict[str, Any]
-    health: dict[str, Any]
+    estimator: dict[str, Any]
+    spikes: dict[str, Any]
+    companions: dict[str, dict[str, Any]]
+    optimizer: dict[str, bool | int | float]
     random: list[dict[str, Any]]
+    machine: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a checkpoint holds as tensors, by name."""
+
+    weights: Mapping[str, Tensor]
+    optimizer: Mapping[str, Tensor]
+    companions: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def of_companion(self, name: str) -> dict[str, Tensor]:
+        """Those of one companion, by its own names."""
+        start = f"{name}/"
+        return {key.removeprefix(start): tensor for key, tensor in self.companions.items() if key.startswith(start)}
 
 
 @dataclass(frozen=True)
@@ -64,9 +90,7 @@ class Checkpoints:
             if _TORN.fullmatch(path.name):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def save(
-        self, snapshot: Snapshot, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
-    ) -> Path:
+    def save(self, snapshot: Snapshot, tensors: Tensors) -> Path:
         """Write `step-N`, then remove the oldest beyond `keep`.
 
         Raises:
@@ -75,8 +99,9 @@ class Checkpoints:
         path = self.folder / f"step-{snapshot.step}"
 
         def fill(folder: Path) -> None:
-            save_file({name: p.detach().contiguous() for name, p in parameters.items()}, folder / WEIGHTS)
-            save_file(_moments(optimizer), folder / OPTIMIZER)
+            save_file({name: w.detach().contiguous() for name, w in tensors.weights.items()}, folder / WEIGHTS)
+            save_file(_apart(tensors.optimizer), folder / OPTIMIZER)
+            save_file(_apart(tensors.companions), folder / COMPANIONS)
             write_json(folder / STATE, msgspec.to_builtins(snapshot))
 
         try:
@@ -105,33 +130,40 @@ def read_snapshot(path: Path) -> Snapshot:
         raise DataError(f"broken checkpoint: {error}", got=str(path), do="remove this folder") from None
 
 
-@torch.no_grad()
-def load_tensors(path: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
-    """Put a checkpoint's weights and optimiser state in place.
+def read_tensors(path: Path) -> Tensors:
+    """Read what `path` holds as tensors.
 
     Raises:
-        DataError: the files are broken or hold other weights than `parameters`.
+        DataError: it is broken.
     """
     try:
-        weights, moments = load_file(path / WEIGHTS), load_file(path / OPTIMIZER)
+        return Tensors(*(load_file(path / name) for name in (WEIGHTS, OPTIMIZER, COMPANIONS)))
     except (OSError, SafetensorError) as error:
         raise DataError(f"broken checkpoint: {error}", got=str(path), do="remove this folder") from None
-    shapes = {name: tuple(p.shape) for name, p in parameters.items()}
-    stored = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    for name in sorted(shapes.keys() | stored.keys()):
-        if shapes.get(name) != stored.get(name):
+
+
+def refuse_other_weights(path: Path, stored: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]) -> None:
+    """Refuse a checkpoint of another policy.
+
+    Raises:
+        DataError: a weight is missing, extra, or of another shape.
+    """
+    ours = {name: tuple(p.shape) for name, p in parameters.items()}
+    theirs = {name: tuple(tensor.shape) for name, tensor in stored.items()}
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
             raise DataError(
                 f"checkpoint {path} is of another policy: weight '{name}'",
-                got=stored.get(name, "none"),
-                expected=shapes.get(name, "none"),
+                got=theirs.get(name, "none"),
+                expected=ours.get(name, "none"),
             )
+
+
+@torch.no_grad()
+def put_weights(stored: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]) -> None:
+    """Set `parameters` to what is stored."""
     for name, parameter in parameters.items():
-        parameter.copy_(weights[name])
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in moments.items():
-        index, moment = key.split("/")
-        state.setdefault(int(index), {})[moment] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+        parameter.copy_(stored[name])
 
 
 def refuse_other_run(snapshot: Snapshot, *, policy: str, config: Mapping[str, Any], workers: int, path: Path) -> None:
@@ -152,9 +184,15 @@ def refuse_other_run(snapshot: Snapshot, *, policy: str, config: Mapping[str, An
             )
 
 
-def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state: dict[int, dict[str, Tensor]] = optimizer.state_dict()["state"]
-    return {f"{k}/{name}": tensor.contiguous() for k, moments in state.items() for name, tensor in moments.items()}
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Own memory for each: safetensors refuses tensors that share theirs, as a lookup table of many does."""
+    seen: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        here = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.detach().clone() if here in seen else tensor.detach().contiguous()
+        seen.add(here)
+    return apart
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

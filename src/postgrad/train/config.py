@@ -7,47 +7,104 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from postgrad.run.config import Config
+from postgrad.run.plugins import resolve
+from postgrad.train.optimizers import OPTIMIZERS
+from postgrad.train.settings import build_settings, complete
 
-Positive = Annotated[float, Field(gt=0)]
-Beta = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class OptimConfig(Config):
-    """AdamW and its learning rate."""
+    """An optimiser and its learning rate."""
 
+    name: str = "adamw"
+    """adamw, adamw8bit, adafactor, galore, lion, muon, sgd, or module:Class."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The optimiser's own fields (docs/optimizers.md)."""
     lr: Positive = 1e-4
     """Peak learning rate."""
-    betas: tuple[Beta, Beta] = (0.9, 0.999)
-    """Decay of AdamW's two moments."""
-    eps: Positive = 1e-8
-    """Added to the root of the second moment."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    """Decoupled weight decay; vectors (norms, biases) are exempt."""
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Decoupled weight decay (sgd adds it to the gradient); vectors (norms, biases) are exempt."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps of linear warm-up; the first already has 1/warmup_steps of the peak."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """After the warm-up: constant, or down to 0 at the end."""
+    schedule: Literal["constant", "linear", "cosine", "wsd"] = "constant"
+    """After the warm-up: constant; down to 0 at the end; or wsd: constant, then down to 0 in the last decay_steps."""
+    decay_steps: Count | None = None
+    """Steps of the linear decay at the end of the run (wsd only)."""
     clip_norm: Positive | None = 1.0
     """Largest norm of the whole gradient; null clips nothing."""
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Learning rate of a layer relative to the one above it; embeddings lie below the first layer."""
+    lora_plus_ratio: Positive = 1.0
+    """LoRA+: learning rate of the B matrices relative to the A matrices."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Check the optimiser's own fields and write their defaults out."""
+        if not isinstance(data, dict):
+            return data
+        kind = resolve("optimizer", str(data.get("name", "adamw")), OPTIMIZERS)
+        given = data.get("settings", {})
+        if not isinstance(given, dict):
+            return data
+        return data | {"settings": complete(build_settings(kind, given, path="optim.settings"))}
+
+    @model_validator(mode="after")
+    def _wsd_has_a_decay(self) -> OptimConfig:
+        if (self.schedule == "wsd") != (self.decay_steps is not None):
+            raise ValueError("schedule 'wsd' and decay_steps go together: give both or neither")
+        return self
+
+
+class SpikesConfig(Config):
+    """Spike detection: go back to the last checkpoint and leave out the batches that led to the spike."""
+
+    threshold: Positive | None = None
+    """Robust standard deviations above the median of the last steps that make a spike; null switches detection off."""
+    window: Annotated[int, Field(ge=4)] = 32
+    """Steps that the median is taken over; nothing is judged before there are so many."""
+    watch: Literal["loss", "gradient_norm", "either"] = "either"
+    """What may spike."""
+    before: Annotated[int, Field(ge=0)] = 1
+    """Batches left out before the one at which the spike shows: the updates that may have caused it."""
+    limit: Annotated[int, Field(ge=1)] = 3
+    """Rollbacks in a run; one more stops it."""
+
+
+class ReuseConfig(Config):
+    """Several optimiser steps on the units that the source gave once."""
+
+    parts: Count = 1
+    """Optimiser steps that one answer of the source is dealt out to."""
+    passes: Count = 1
+    """Times that all of it is used, dealt out anew each time."""
 
 
 class LoopConfig(Config):
     """Steps, batching, checkpoints."""
 
-    steps: Annotated[int, Field(ge=1)] = 100
+    steps: Count = 100
     """Optimiser steps."""
-    token_budget: Annotated[int, Field(ge=1)] = 4096
+    token_budget: Count = 4096
     """Most tokens of one forward and backward pass; it changes memory and speed, never a loss."""
-    save_every: Annotated[int, Field(ge=1)] = 50
+    save_every: Count = 50
     """Steps between checkpoints; the last step is always saved."""
-    keep: Annotated[int, Field(ge=1)] = 2
+    keep: Count = 2
     """Checkpoints kept."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seeds dropout and the source of units."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """bfloat16 = autocast; auto takes it on GPUs that have it, and float32 on CPUs."""
-    patience: Annotated[int, Field(ge=1)] = 8
+    patience: Count = 8
     """Consecutive steps without items or with a gradient of exactly 0 after which a channel stops the run."""
+    embedding_noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """NEFTune's alpha: uniform noise on the input embeddings while training (cross_entropy only); 0 adds none."""
+    reuse: ReuseConfig = ReuseConfig()
+    """Steps on one answer of the source, for rollouts."""
+    spikes: SpikesConfig = SpikesConfig()
+    """Spike detection with rollback."""
 
 
 class TrainConfig(Config):
@@ -62,9 +119,16 @@ class TrainConfig(Config):
 
     @model_validator(mode="after")
     def _fits(self) -> TrainConfig:
-        if self.optim.warmup_steps > self.loop.steps:
+        optim, loop = self.optim, self.loop
+        scheduled = optim.warmup_steps + (optim.decay_steps or 0)
+        if scheduled > loop.steps:
+            parts = "optim.warmup_steps" if optim.decay_steps is None else "optim.warmup_steps + optim.decay_steps"
+            raise ValueError(f"{parts} is {scheduled}, expected at most loop.steps ({loop.steps})")
+        others = sorted(name for name, spec in self.channels.items() if spec["weight"] and name != "cross_entropy")
+        if loop.embedding_noise and (others or not self.channels):
             raise ValueError(
-                f"optim.warmup_steps is {self.optim.warmup_steps}, expected at most loop.steps ({self.loop.steps})"
+                "loop.embedding_noise is for cross_entropy alone: other channels compare log-probabilities"
+                f" that noise would change; got channels {', '.join(others) or 'none'}"
             )
         return self
 

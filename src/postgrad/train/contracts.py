@@ -1,14 +1,14 @@
-"""What the loop asks of its three partners: the policy, the source of units, and the run folder.
+"""What the loop asks of its partners: the policy, the source of units, the run folder, what moves with the weights.
 
 Shapes: T tokens of a forest, N rows, D hidden size, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -42,12 +42,8 @@ class TrainablePolicy(Protocol):
         ...
 
 
-class UnitSource(Protocol):
-    """Units of one optimiser step; deterministic given the policy's weights, the seed and the step."""
-
-    def units(self, step: int) -> Sequence[Unit]:
-        """Units of optimiser step `step`, the first being 0. With several workers only the first one is asked."""
-        ...
+class Source(Protocol):
+    """What every source has: state beside the step, for a checkpoint."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold beside the step, as plain JSON."""
@@ -55,6 +51,89 @@ class UnitSource(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` gave."""
+        ...
+
+
+class UnitSource(Source, Protocol):
+    """Units of one optimiser step; deterministic given the policy's weights, the seed and the step."""
+
+    def units(self, step: int) -> Sequence[Unit]:
+        """Units of batch `step`, the first being 0. With several workers only the first one is asked.
+
+        It is the optimiser step too, unless a rollback after a spike left batches out.
+        """
+        ...
+
+
+class Evolving(Protocol):
+    """The settings of an evolution strategy."""
+
+    @property
+    def pairs(self) -> int:
+        """Antithetic pairs a step."""
+        ...
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a perturbation."""
+        ...
+
+    def shaped(self, fitness: Sequence[float]) -> list[float]:
+        """What the weights follow instead of raw fitness, in the same order."""
+        ...
+
+
+@runtime_checkable
+class FitnessSource(Source, Protocol):
+    """A number to raise, in place of units: no gradient is asked for, so anything that can be measured will do."""
+
+    @property
+    def evolution(self) -> Evolving:
+        """How to climb."""
+        ...
+
+    def fitness(self, step: int) -> float:
+        """Fitness of the policy as it is now on batch `step`; the same question for all perturbations of a step.
+
+        NaN where it could not be measured.
+        """
+        ...
+
+
+class Companion(Protocol):
+    """Something that moves with the weights: an averaged teacher, an outer optimiser, a rank allocator.
+
+    The loop calls it after every optimiser step, on every worker, and keeps its state in checkpoints.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique among a run's companions."""
+        ...
+
+    def after_step(self, step: int) -> None:
+        """Optimiser step `step` (from 0) was taken; gradients are still there."""
+        ...
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Tensors that a checkpoint must hold."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Plain JSON that a checkpoint must hold."""
+        ...
+
+    def restore(self, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
+        """Take back what `tensors` and `state` gave; also after a rollback, in the middle of a run."""
+        ...
+
+
+@runtime_checkable
+class GradientCompanion(Companion, Protocol):
+    """A companion that adds to the gradients as well (a regulariser of the weights)."""
+
+    def before_step(self, step: int) -> None:
+        """Gradients of optimiser step `step` are there, summed over workers and not yet clipped."""
         ...
 
 

@@ -22,6 +22,7 @@ from postgrad.objectives.channel import Mean, Metrics
 from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
 from postgrad.train.scoring import scored_forest
+from postgrad.train.teachers import Teachers
 
 
 @dataclass
@@ -58,6 +59,7 @@ class Backward:
     channels: Sequence[WeightedChannel]
     counts: Mapping[str, int]
     autocast: bool
+    teachers: Teachers | None = None
 
     def run(self, forests: Iterable[Forest]) -> dict[str, Tally]:
         """Add the gradients of `forests` to `parameter.grad`; a tally for every channel."""
@@ -73,7 +75,7 @@ class Backward:
     def _to_hidden(self, forest: Forest, hidden_TD: Tensor, tallies: Mapping[str, Tally]) -> Tensor | None:
         """First stage: the summed gradient at the hidden states; the head's own parameters get theirs here."""
         leaf_TD = hidden_TD.detach().requires_grad_()
-        scored = scored_forest(self.policy, forest, leaf_TD)
+        scored = scored_forest(self.policy, forest, leaf_TD, teachers=self.teachers)
         total_TD: Tensor | None = None
         for channel in self.channels:
             placed = channel.placed(forest.units)

@@ -1,16 +1,16 @@
 """Channel health: a weighted channel that trains nothing stops the run and is named.
 
-A step is idle for a channel when it brought no items or a gradient of exactly 0. Some idle steps are legitimate (a
-step of policy gradient in which every group's rewards are equal), so what stops the run is
+A step is idle for a channel when it brought no items or a gradient of exactly 0. Some idle steps are legitimate: a
+step in which every group's rewards are equal, or in which nothing failed and so nothing was hinted. What stops a run is
 
-- no items in the first step,
 - `patience` idle steps in a row,
 - a run that ends before the channel ever had a gradient,
-- a first step whose gradient reaches the hidden states but no trainable weight.
+- a gradient that reaches the hidden states but no trainable weight, at the channel's first contact: the first step in
+  which it has a gradient at all.
 
-In the first step the norms are those of the weights' gradients, one backward pass per channel. Later they are the
-norms at the final hidden states, which the backward pass yields for free: a gradient that is 0 there is 0 everywhere
-below, and that one reaches the weights was shown by the first step.
+Until its first contact a channel is measured at the weights, one backward pass for each channel. Later the norms are
+those at the final hidden states, which the backward pass yields for free: a gradient that is 0 there is 0 everywhere
+below, and that one reaches the weights was shown by the first contact.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ NO_ITEMS = "no items"
 NO_GRADIENT = "zero gradient"
 
 
+class NotFinite(TrainingFault):
+    """A loss or a gradient is NaN or infinite; no weight has moved."""
+
+
 class ChannelHealth:
     """Watches channels step by step; `advice` says per channel what a lasting zero gradient usually means."""
 
@@ -35,16 +39,20 @@ class ChannelHealth:
         self._alive: set[str] = set()
         self._steps = 0
 
+    def awaits(self, counts: Mapping[str, int]) -> bool:
+        """Whether a step with these items may be the first contact of a channel."""
+        return any(counts[name] and name not in self._alive for name in self._advice)
+
     def observe(self, counts: Mapping[str, int], norms: Mapping[str, float]) -> None:
         """Take note of one step.
 
         Raises:
             DeadChannel: a channel trains nothing.
-            TrainingFault: a gradient is not finite.
+            NotFinite: a gradient is not finite.
         """
         for name in self._advice:
             if not math.isfinite(norms[name]):
-                raise TrainingFault(f"step {self._steps}: the gradient of channel '{name}' is {norms[name]}")
+                raise NotFinite(f"step {self._steps}: the gradient of channel '{name}' is {norms[name]}")
             self._note(name, counts[name], norms[name])
         self._steps += 1
 
@@ -84,8 +92,6 @@ class ChannelHealth:
             self._idle[name] = []
             return
         self._idle[name].append(NO_GRADIENT if count else NO_ITEMS)
-        if self._steps == 0 and not count:
-            raise DeadChannel(name, "no items in the first step; feed it, or set its weight to 0")
         if len(self._idle[name]) >= self._patience:
             raise DeadChannel(name, f"nothing to train on for {self._patience} steps in a row: {self._story(name)}")
 
@@ -93,5 +99,5 @@ class ChannelHealth:
         """How the idle steps divide, and what to do."""
         reasons = self._idle[name]
         parts = [f"{kind} in {reasons.count(kind)}" for kind in (NO_ITEMS, NO_GRADIENT) if kind in reasons]
-        advice = f"; {self._advice[name]}" if NO_GRADIENT in reasons else ""
+        advice = f"; {self._advice[name]}" if NO_GRADIENT in reasons else "; feed it, or set its weight to 0"
         return f"{' and '.join(parts)}{advice}"

@@ -1,4 +1,4 @@
-"""The loop: ask the source for units, sum the channels' gradients, step AdamW, log, save. It knows no method.
+"""The loop: estimate a gradient, step the optimiser, log, save. It knows no method.
 
     loss = Σ_channels weight_c · (Σ over all forests and workers of sum_c) / (Σ over the same of count_c)
 
@@ -12,24 +12,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from accelerate.utils import set_seed
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from postgrad.core.errors import TrainingFault
-from postgrad.run.progress import track
-from postgrad.train.channels import build_channels, refuse_unclaimed
-from postgrad.train.checkpoint import Checkpoints, Snapshot, load_tensors, read_snapshot, refuse_other_run
-from postgrad.train.config import TrainConfig
-from postgrad.train.contracts import Run, TrainablePolicy, UnitSource
-from postgrad.train.health import ChannelHealth
-from postgrad.train.optim import build_optimizer, learning_rate, set_learning_rate
-from postgrad.train.randomness import random_state, restore_random_state
-from postgrad.train.step import Gradients, StepRunner
+from postgrad.core.errors import ConfigError, TrainingFault
+from postgrad.run.progress import note, track
+from postgrad.train.backprop import Backprop
+from postgrad.train.buffer import Buffered
+from postgrad.train.checkpoint import Checkpoints
+from postgrad.train.config import ReuseConfig, TrainConfig
+from postgrad.train.contracts import Companion, FitnessSource, GradientCompanion, Run, TrainablePolicy, UnitSource
+from postgrad.train.estimator import Estimate, Estimator
+from postgrad.train.evolution import Evolution
+from postgrad.train.health import NotFinite
+from postgrad.train.optim import build_optimizer, learning_rate
+from postgrad.train.restoring import Place, Restorer
+from postgrad.train.spikes import Spikes
 from postgrad.train.workers import Workers
 
 
@@ -43,8 +45,22 @@ class TrainResult:
     losses: Mapping[str, float]
 
 
-def train(policy: TrainablePolicy, source: UnitSource, config: TrainConfig, run: Run) -> TrainResult:
+def train(
+    policy: TrainablePolicy,
+    source: UnitSource | FitnessSource,
+    config: TrainConfig,
+    run: Run,
+    *,
+    companions: Sequence[Companion] = (),
+) -> TrainResult:
     """Train `policy` in place on what `source` yields; resumes from the run folder's newest checkpoint.
+
+    Args:
+        policy: its weights that require a gradient are trained.
+        source: of units, or of fitness for an evolution strategy.
+        config: optimiser, loop, channels.
+        run: where checkpoints and metrics go.
+        companions: what moves with the weights.
 
     Raises:
         ConfigError: a channel is unknown or badly configured, has items but no weight, or the run folder holds a run
@@ -53,128 +69,148 @@ def train(policy: TrainablePolicy, source: UnitSource, config: TrainConfig, run:
         TrainingFault: the policy has nothing to train, or a loss or gradient is not finite.
         OutsideFailure: a checkpoint cannot be written; the earlier ones are intact and the same call resumes.
     """
-    return _Loop(policy, source, config, run).run()
+    return _Loop(policy, source, config, run, companions).run()
 
 
 class _Loop:
     """The parts of one run; `run` is the loop."""
 
-    def __init__(self, policy: TrainablePolicy, source: UnitSource, config: TrainConfig, run: Run) -> None:
-        self._policy, self._source, self._config, self._run = policy, source, config, run
-        self._channels, self._claimed = build_channels(config.channels)
+    def __init__(
+        self,
+        policy: TrainablePolicy,
+        source: UnitSource | FitnessSource,
+        config: TrainConfig,
+        run: Run,
+        companions: Sequence[Companion],
+    ) -> None:
+        self._policy, self._config, self._run, self._companions = policy, config, run, companions
         self._parameters = _trainable(policy)
-        self._optimizer = build_optimizer(self._parameters.values(), config.optim)
-        advice = {channel.name: channel.objective.advice for channel in self._channels}
-        self._health = ChannelHealth(advice, patience=config.loop.patience)
+        self._optimizer = build_optimizer(self._parameters, config.optim)
+        self._spikes = Spikes(config.loop.spikes)
         self._workers = Workers()
-        self._checkpoints = Checkpoints(run.checkpoints, keep=config.loop.keep)
-        self._runner = StepRunner(
-            policy=policy,
-            channels=self._channels,
-            parameters=list(self._parameters.values()),
+        source, self._estimator = _estimator(policy, source, config, self._parameters, self._workers)
+        if isinstance(self._estimator, Backprop) and self._estimator.teachers is not None:
+            self._companions = companions = (*companions, self._estimator.teachers)
+        self._restorer = Restorer(
+            checkpoints=Checkpoints(run.checkpoints, keep=config.loop.keep),
+            policy_name=policy.name,
+            config=config.resolved(),
+            parameters=self._parameters,
+            optimizer=self._optimizer,
+            parts=(source, self._estimator, self._spikes),
+            companions=companions,
             workers=self._workers,
-            token_budget=config.loop.token_budget,
-            autocast=_autocast(config.loop.dtype, next(iter(self._parameters.values())).device),
         )
+        self._place = Place(0, 0)
 
     def run(self) -> TrainResult:
         started, tokens, losses = time.monotonic(), 0, dict[str, float]()
-        first, steps = self._start(), self._config.loop.steps
-        for step in track(range(first, steps), "train", total=steps - first):
+        self._start()
+        steps, save_every = self._config.loop.steps, self._config.loop.save_every
+        for step in track(self._steps(), "train", total=steps - self._place.step):
             begun = time.monotonic()
-            gradients = self._gradients(step)
-            numbers = self._update(step) | {"seconds": time.monotonic() - begun}
-            tokens += gradients.tokens
-            losses = {channel.name: gradients.loss(channel.name) for channel in self._channels}
+            estimated = self._estimate()
+            if estimated is None:  # a spike: the run went back
+                continue
+            estimate, norm = estimated
+            tokens, losses = tokens + estimate.tokens, dict(estimate.losses)
+            numbers = self._update(step) | {"gradient_norm": norm} | self._counted()
             if self._workers.is_first:
-                self._run.log(step=step, **self._metrics(gradients), **numbers)
+                first = {"loss": estimate.loss, "tokens": estimate.tokens}
+                self._run.log(step=step, **first, **estimate.metrics, **numbers, seconds=time.monotonic() - begun)
+            self._place = Place(step + 1, self._spikes.next_batch(self._place.batch + 1))
             if step + 1 == steps:
-                self._health.finish()
-            if step + 1 == steps or (step + 1) % self._config.loop.save_every == 0:
-                self._save(step + 1)
+                self._estimator.finish()
+            if step + 1 == steps or (step + 1) % save_every == 0:
+                self._restorer.save(self._place)
         self._policy.model.eval()
         return TrainResult(steps, tokens, time.monotonic() - started, losses)
 
-    def _start(self) -> int:
-        """Restore the newest checkpoint, or seed a new run; the first step to do."""
-        if self._workers.is_first:
-            self._checkpoints.sweep()
-        self._workers.wait()
-        path = self._checkpoints.latest()
-        if path is None:
+    def _steps(self) -> Iterator[int]:
+        """Steps to do; after a rollback some of them again."""
+        while self._place.step < self._config.loop.steps:
+            yield self._place.step
+
+    def _start(self) -> None:
+        """Restore the newest checkpoint, or seed a new run."""
+        restored = self._restorer.resume()
+        if restored is None:
             set_seed(self._config.loop.seed + self._workers.rank)
             self._workers.same_weights(self._parameters.values())
-            first = 0
+            if self._spikes.watching:  # there must be something to go back to
+                self._restorer.save(self._place)
         else:
-            snapshot = read_snapshot(path)
-            config, workers = self._config.resolved(), self._workers.size
-            refuse_other_run(snapshot, policy=self._policy.name, config=config, workers=workers, path=path)
-            load_tensors(path, self._parameters, self._optimizer)
-            self._source.restore(snapshot.source)
-            self._health.restore(snapshot.health)
-            restore_random_state(snapshot.random[self._workers.rank])
-            first = snapshot.step
+            self._place = restored
         if self._workers.is_first:
-            self._run.rewind(first - 1)  # steps after the checkpoint will be logged again
-        return first
+            self._run.rewind(self._place.step - 1)  # steps after the checkpoint will be logged again
 
-    def _gradients(self, step: int) -> Gradients:
-        """Units of `step` and their gradients, checked."""
-        self._policy.model.eval()  # the source may sample from the policy
-        units = self._workers.same(list(self._source.units(step)) if self._workers.is_first else None)
-        refuse_unclaimed(units, self._claimed)
-        self._policy.model.train()
-        gradients = self._runner.gradients(units, by_channel=step == 0)
-        if gradients.weight_norms is not None:
-            self._health.require_reach(gradients.norms, gradients.weight_norms)
-        self._health.observe(gradients.counts, gradients.weight_norms or gradients.norms)
-        return gradients
-
-    def _update(self, step: int) -> dict[str, float]:
-        """Clip and step.
+    def _estimate(self) -> tuple[Estimate, float] | None:
+        """Gradients of this step, clipped, and their norm before; None where they were a spike and the run went back.
 
         Raises:
-            TrainingFault: a gradient is not finite; no weight has moved.
+            TrainingFault: a number is not finite and nobody watches for spikes; no weight has moved.
         """
-        optim, steps = self._config.optim, self._config.loop.steps
-        limit = math.inf if optim.clip_norm is None else optim.clip_norm
-        norm = float(clip_grad_norm_(self._parameters.values(), limit))
-        if not math.isfinite(norm):  # finite at the hidden states, not below them: clipped, it would be NaN everywhere
-            raise TrainingFault(f"step {step}: the norm of the whole gradient is {norm}; a smaller optim.lr may help")
-        rate = learning_rate(step, steps=steps, config=optim)
-        set_learning_rate(self._optimizer, rate)
-        self._optimizer.step()
-        return {"lr": rate, "gradient_norm": norm}
+        limit = self._config.optim.clip_norm
+        try:
+            estimate = self._estimator.estimate(self._place.batch)
+            for companion in self._companions:
+                if isinstance(companion, GradientCompanion):
+                    companion.before_step(self._place.step)
+            norm = float(clip_grad_norm_(self._parameters.values(), math.inf if limit is None else limit))
+            if not math.isfinite(norm):  # finite at the hidden states, not below: clipped, it would be NaN everywhere
+                raise NotFinite(
+                    f"step {self._place.step}: the norm of the whole gradient is {norm}; a smaller optim.lr may help"
+                )
+        except NotFinite as fault:
+            if not self._spikes.watching:
+                raise
+            self._roll_back(str(fault))
+            return None
+        reason = self._spikes.reason({"loss": estimate.loss, "gradient_norm": norm})
+        if reason is not None:
+            self._roll_back(reason)
+            return None
+        return estimate, norm
 
-    def _metrics(self, gradients: Gradients) -> dict[str, float]:
-        """What metrics.jsonl gets of a step's gradients."""
-        norms = gradients.norms
-        whole = sum(norms.values()) or 1.0
-        values: dict[str, float] = {"loss": 0.0, "tokens": gradients.tokens}
-        for channel in self._channels:
-            name, tally = channel.name, gradients.tallies[channel.name]
-            values["loss"] += channel.weight * gradients.loss(name)
-            values[f"loss/{name}"] = gradients.loss(name)
-            values[f"count/{name}"] = gradients.counts[name]
-            values[f"gradient_share/{name}"] = norms[name] / whole
-            values |= {f"{name}/{metric}": mean.total / mean.n for metric, mean in tally.metrics.items() if mean.n}
-        for name, norm in (gradients.weight_norms or {}).items():
-            values[f"weight_gradient_norm/{name}"] = norm
-        return values
-
-    def _save(self, step: int) -> None:
-        states = self._workers.gathered(random_state())
+    def _roll_back(self, why: str) -> None:
+        back = self._restorer.newest()
+        self._spikes.leave_out(self._place.batch, first=back.batch, why=why)
+        note(f"step {self._place.step}, batch {self._place.batch}: {why}; going back to step {back.step}")
+        self._restorer.roll_back()
+        self._place = Place(back.step, self._spikes.next_batch(back.batch))
         if self._workers.is_first:
-            snapshot = Snapshot(
-                step=step,
-                policy=self._policy.name,
-                config=self._config.resolved(),
-                source=self._source.state(),
-                health=self._health.state(),
-                random=states,
-            )
-            self._checkpoints.save(snapshot, self._parameters, self._optimizer)
-        self._workers.wait()
+            self._run.rewind(back.step - 1)
+
+    def _update(self, step: int) -> dict[str, float]:
+        rate = learning_rate(step, steps=self._config.loop.steps, config=self._config.optim)
+        self._optimizer.step(rate)
+        for companion in self._companions:
+            companion.after_step(step)
+        return {"lr": rate}
+
+    def _counted(self) -> dict[str, int]:
+        return {"rollbacks": self._spikes.rollbacks} if self._spikes.watching else {}
+
+
+def _estimator(
+    policy: TrainablePolicy,
+    source: UnitSource | FitnessSource,
+    config: TrainConfig,
+    parameters: Mapping[str, nn.Parameter],
+    workers: Workers,
+) -> tuple[UnitSource | FitnessSource, Estimator]:
+    """What estimates gradients, and the source whose state belongs into checkpoints.
+
+    Raises:
+        ConfigError: a setting that an evolution strategy cannot serve.
+    """
+    if isinstance(source, FitnessSource):
+        if config.loop.reuse != ReuseConfig() or config.loop.dtype == "bfloat16":
+            raise ConfigError("loop.reuse and loop.dtype are for methods with a backward pass", do="leave them out")
+        return source, Evolution(policy, source, config.loop, list(parameters.values()), workers)
+    if config.loop.reuse != ReuseConfig():
+        source = Buffered(source, config.loop.reuse, seed=config.loop.seed)
+    return source, Backprop(policy, source, config, list(parameters.values()), workers)
 
 
 def _trainable(policy: TrainablePolicy) -> dict[str, nn.Parameter]:
@@ -182,13 +218,3 @@ def _trainable(policy: TrainablePolicy) -> dict[str, nn.Parameter]:
     if not parameters:
         raise TrainingFault(f"policy '{policy.name}' has no weight that requires a gradient; give it an adapter")
     return parameters
-
-
-def _autocast(dtype: str, device: torch.device) -> bool:
-    """Whether to run in bfloat16. `auto` never asks a clock: the answer must be the same when a run resumes.
-
-    On CPUs it is fp32: even with AMX, where single products are four times faster in bfloat16, whole steps were not.
-    """
-    if dtype == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return dtype == "bfloat16"

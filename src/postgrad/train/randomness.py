@@ -23,6 +23,12 @@ def random_state() -> dict[str, Any]:
     }
 
 
+def machine() -> dict[str, Any]:
+    """What bit-equality hangs on beside the random states: torch's version and threads, the kind of device."""
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    return {"torch": str(torch.__version__), "threads": torch.get_num_threads(), "device": device}
+
+
 def restore_random_state(state: dict[str, Any]) -> None:
     """Take back what `random_state` gave."""
     version, words, gauss = state["python"]

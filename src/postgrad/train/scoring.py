@@ -18,14 +18,18 @@ from postgrad.core.forest import Forest
 from postgrad.models.score import token_logprobs
 from postgrad.objectives.channel import IntsN, Scored
 from postgrad.train.contracts import TrainablePolicy
+from postgrad.train.teachers import Teachers
 
 CHUNK = 256  # scored tokens that share one head product: 50 MB of logits at a vocabulary of 49k
 
 
-def scored_forest(policy: TrainablePolicy, forest: Forest, hidden_TD: Tensor) -> Scored:
-    """`forest` with its hidden states under `policy`, and the reference at hand."""
+def scored_forest(
+    policy: TrainablePolicy, forest: Forest, hidden_TD: Tensor, *, teachers: Teachers | None = None
+) -> Scored:
+    """`forest` with its hidden states under `policy`, and the reference and the run's teachers at hand."""
     scorer = _Scorer(policy, forest, hidden_TD)
-    return Scored(forest, hidden_TD, policy.head, scorer.logprobs, scorer.reference_logprobs)
+    teaching = None if teachers is None else teachers.teaching(forest)
+    return Scored(forest, hidden_TD, policy.head, scorer.logprobs, scorer.reference_logprobs, teaching)
 
 
 @dataclass(frozen=True)

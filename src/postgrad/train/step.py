@@ -1,7 +1,7 @@
 """One optimiser step up to its gradients: units of all workers in, `parameter.grad` of the whole step out.
 
-The first step is done channel by channel, so that the exact norm of every channel's gradient at the weights is known
-when a run starts; all later steps do the channels together.
+A step that may be a channel's first contact is done channel by channel, so that the exact norm of every channel's
+gradient at the weights is known; all other steps do the channels together.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from postgrad.core.annotation import Unit
-from postgrad.core.errors import TrainingFault
 from postgrad.core.forest import pack
 from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
 from postgrad.train.gradients import Backward, Tally
+from postgrad.train.health import NotFinite
+from postgrad.train.teachers import Teachers
 from postgrad.train.workers import Workers, shares
 
 
@@ -29,7 +30,7 @@ class Gradients:
     Attributes:
         counts: denominators.
         tallies: losses, hidden-state norms and metrics.
-        weight_norms: norms at the weights; in the first step only.
+        weight_norms: norms at the weights, where the step was done channel by channel.
         tokens: tokens computed, prefixes once per forest.
     """
 
@@ -58,12 +59,13 @@ class StepRunner:
     workers: Workers
     token_budget: int
     autocast: bool
+    teachers: Teachers | None = None
 
     def gradients(self, units: Sequence[Unit], *, by_channel: bool) -> Gradients:
         """Fill `parameter.grad`; `units` are those of all workers. Those that feed no channel here are passed over.
 
         Raises:
-            TrainingFault: a loss is not finite.
+            NotFinite: a loss is not finite.
         """
         counts = {channel.name: channel.count(units) for channel in self.channels}
         fed = [unit for unit in units if any(channel.has_items(unit) for channel in self.channels)]
@@ -89,7 +91,7 @@ class StepRunner:
         self, units: Sequence[Unit], channels: Sequence[WeightedChannel], counts: Mapping[str, int]
     ) -> tuple[dict[str, Tally], int]:
         forests = pack(units, budget=self.token_budget)
-        tallies = Backward(self.policy, channels, counts, self.autocast).run(forests)
+        tallies = Backward(self.policy, channels, counts, self.autocast, self.teachers).run(forests)
         self.workers.sum_gradients(self.parameters)
         pooled = {channel.name: Tally() for channel in channels}
         tokens = 0
@@ -99,7 +101,7 @@ class StepRunner:
                 pooled[name].add(tally)
         for name, tally in pooled.items():
             if not math.isfinite(tally.loss):
-                raise TrainingFault(f"the loss of channel '{name}' is {tally.loss}; a smaller optim.lr may help")
+                raise NotFinite(f"the loss of channel '{name}' is {tally.loss}; a smaller optim.lr may help")
         return pooled, tokens
 
     def _clear(self) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 VERBS: dict[str, tuple[str, str]] = {
+    "record": ("postgrad.verbs.record:command", "Record an agent's calls to its API as exact traces."),
     "ingest": ("postgrad.verbs.ingest:command", "Read traces of many formats into a store, and find error sites."),
+    "export": ("postgrad.verbs.export:command", "Write traces in another tool's form, with a report of losses."),
     "replay": ("postgrad.verbs.replay:command", "Ask teachers what they would have done at chosen steps."),
+    "correct": ("postgrad.verbs.correct:command", "Say what an answer should have been; it becomes a training pair."),
     "build": ("postgrad.verbs.build:command", "Turn traces and teachers' answers into training records."),
     "rollout": ("postgrad.verbs.rollout:command", "Let a model act on an environment's tasks and record the traces."),
     "train": ("postgrad.verbs.train:command", "Train a causal language model with a method's channels."),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,8 @@ from postgrad.core.canonical import plain_json
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, load, validate
 from postgrad.run.inputs import paths_in
+from postgrad.run.launch import is_first_worker, worker
+from postgrad.run.nearest import nearest
 from postgrad.run.recipes import find_recipe
 from postgrad.run.rundir import RunDir, plain
 from postgrad.run.schema import fields_of, is_list, schema_lines
@@ -30,6 +32,7 @@ from postgrad.verbs.boundary import Boundary, stdout_to_stderr
 
 ConfigT = TypeVar("ConfigT", bound=Config)
 Result = dict[str, Any]
+_REST = "postgrad.rest"
 
 
 class VerbOptions(TypedDict, total=False):
@@ -45,7 +48,9 @@ class VerbOptions(TypedDict, total=False):
     revisable: a run folder may be started again with another configuration (the verb sorts out what to keep).
     recipe_field: the field that gets the folder of the recipe.
     default_recipe: the recipe when none is given.
+    recipe_names: what --recipe takes as a value of the field `recipe`, and not as a file.
     keeps_run: False for verbs that only look, which get no run folder and `out` = the current folder.
+    rest: the list field that gets the words after `--`, as they are.
     """
 
     help: str
@@ -58,7 +63,9 @@ class VerbOptions(TypedDict, total=False):
     revisable: bool
     recipe_field: str
     default_recipe: str
+    recipe_names: Sequence[str]
     keeps_run: bool
+    rest: str
 
 
 def verb_command(
@@ -70,10 +77,13 @@ def verb_command(
     parameters.append(click.Option(["--dry-run"], is_flag=True, help="Print the resolved configuration; run nothing."))
     parameters.append(click.Option(["--json"], is_flag=True, help="One JSON object on stdout, all else on stderr."))
     if options.get("keeps_run", True):
-        parameters.append(click.Option(["--run"], metavar="DIR", help=f"Run folder [runs/{name}-TIME]."))
+        names = ["--run"] if "-o" in (options.get("short") or {}) else ["--run", "-o"]
+        parameters.append(click.Option(names, metavar="DIR", help=f"Run folder [runs/{name}-TIME]."))
         parameters.append(click.Option(["--resume"], metavar="DIR", help="Go on in this run folder; takes no options."))
     if options.get("positional"):
-        parameters.append(click.Option(["--recipe"], metavar="FILE", help="Read the configuration from this file."))
+        named = options.get("recipe_names", ())
+        told = ("What to make, or a file" if named else "A file") + " to read the configuration from."
+        parameters.append(click.Option(["--recipe"], metavar="|".join([*named, "FILE"]), help=told))
     return _Command(
         name,
         verb=verb,
@@ -134,10 +144,18 @@ class Verb:
         elif words:
             self._fill(positional, Arguments(overrides, words), listed=is_list(fields[positional].annotation))
         recipe = recipe or self.options.get("default_recipe")
+        named = self.options.get("recipe_names", ())
+        if recipe in named:
+            overrides["recipe"], recipe = recipe, None
+        elif named and recipe and not Path(recipe).expanduser().exists():
+            expected = f"{', '.join(named)}, or a YAML file"
+            raise ConfigError("recipe not found", got=recipe, expected=expected, do=nearest(recipe, named))
         file = find_recipe(recipe) if recipe else None
         if file is not None and "recipe_field" in self.options:
             overrides.setdefault(self.options["recipe_field"], str(file.parent.resolve()))
-        return load(self.CONFIG, file, overrides)
+        config = load(self.CONFIG, file, overrides)
+        rest = click.get_current_context().meta.get(_REST)
+        return config if rest is None else config.model_copy(update={self.options["rest"]: rest})
 
     def _fill(self, positional: str, arguments: Arguments, *, listed: bool) -> None:
         overrides, words = arguments
@@ -164,6 +182,8 @@ class Verb:
             folder = Path(run)
         elif default is not None:
             folder = default(config)
+        elif worker()[1] > 1:
+            raise ConfigError("several workers must share one run folder", got="no --run", do="give --run DIR")
         else:
             stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
             return _unfinished(self.name, config) or Path("runs") / f"{self.name}-{stamp}"
@@ -190,6 +210,8 @@ class Verb:
         with diverted as stdout, self._run_folder(config, folder) as keep:
             result: Result = plain(self.run(config, folder))
             keep(result)
+        if not is_first_worker():
+            return result
         if as_json:
             stdout.write(plain_json(result, encoding=stdout.encoding or "utf-8") + "\n")
             stdout.flush()
@@ -199,7 +221,7 @@ class Verb:
 
     @contextmanager
     def _run_folder(self, config: Config, folder: Path) -> Iterator[Callable[[Result], None]]:
-        if not self._keeps_run:
+        if not self._keeps_run or not is_first_worker():
             yield lambda result: None
             return
         directory = RunDir(folder)
@@ -255,10 +277,17 @@ class _Command(click.Command):
         super().__init__(name, **settings)
         self.verb = verb
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "rest" in self.verb.options and "--" in args:
+            place = args.index("--")
+            args, ctx.meta[_REST] = args[:place], args[place + 1 :]
+        return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         positional = self.verb.options.get("positional")
         first = f"[{positional.upper()}]..." if positional else "[RECIPE.yaml]"
-        return [first, "[--section.key VALUE]..."]
+        rest = [f"[-- {self.verb.options['rest'].upper()}...]"] if "rest" in self.verb.options else []
+        return [first, "[--section.key VALUE]...", *rest]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)

@@ -129,7 +129,7 @@ def load_actor(config: EvaluateConfig) -> tuple[Actor, str]:
 
 def weights_of(model: str) -> str:
     """Content hash of a model folder, an adapter's with that of its base; a hub id stands for itself."""
-    from postgrad.models.adapter import ADAPTER_CONFIG, base_of
+    from postgrad.models.adapter.folder import ADAPTER_CONFIG, base_of
     from postgrad.models.resolve import resolve_model
     from postgrad.run.inputs import input_hash
 

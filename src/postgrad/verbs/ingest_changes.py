@@ -51,7 +51,7 @@ def _looks(path: Path) -> tuple[int, ...]:
     """Times of a folder and of those in it: what a folder is recognised by is not deeper. Empty: there are none."""
     try:
         inside = sorted(one.path for one in os.scandir(path) if one.is_dir()) if path.is_dir() else []
-        return tuple(os.stat(one).st_mtime_ns for one in (path, *inside))
+        return tuple(os.stat(one).st_mtime_ns for one in (str(path), *inside))
     except OSError:
         return ()
 

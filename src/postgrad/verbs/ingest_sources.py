@@ -141,8 +141,9 @@ class _Batch:
             return Outcome(item.path, now, reading, same=same)
         report = Report(result, self.settings)
         told = report.told(result.traces)
+        outgrown: list[str] = []
         if item.again:
-            stored, outgrown = self.segment.add_again(item.again, result, told, reading=reading), []
+            stored = self.segment.add_again(item.again, result, told, reading=reading)
         else:
             stored, outgrown = self.segment.add(result, told, reading=reading, older=item.older)
         self.known[stored.sha256] = stored
@@ -165,7 +166,14 @@ def refusal(path: Path, fault: str) -> bytes:
     """What is told about a source that was not read, as JSON."""
     told = msgspec.to_builtins(Diagnostic(str(path), fault, "left out"))
     numbers = {"records": 0, "records_accounted": 0, **totals(())}
-    source = {"path": str(path), "format": None, **numbers, "fidelity": {}, "diagnostics": [told], "traces": []}
+    source: dict[str, Any] = {
+        "path": str(path),
+        "format": None,
+        **numbers,
+        "fidelity": {},
+        "diagnostics": [told],
+        "traces": [],
+    }
     return plain_json({"source": source, "sites": [], "redactions": {}}).encode()
 
 

@@ -1,30 +1,45 @@
 """Ask teachers what they would have done at the steps of recorded traces.
 
-By default only at error sites. Answers are kept in the run folder's cache as they arrive, so the same command after a
-crash pays for nothing twice. Writes replayed.jsonl (a step a line) and sent.json (what went where, after redaction).
+Answers are kept in the run folder's cache as they arrive, so the same command after a crash pays for nothing twice.
+With --plan nothing is asked: it says what a replay would cost. Writes replayed.jsonl (a step a line), calls.jsonl (what
+left when, and what it cost) and sent.json (what went where).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from postgrad.core.actor import Sampling
-from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
 from postgrad.core.files import write_json
-from postgrad.core.trace import Step, Trace
 from postgrad.run.config import Config
-from postgrad.run.progress import track
+from postgrad.run.inputs import paths_in
+from postgrad.run.progress import note, track
+from postgrad.run.rundir import RunDir
+from postgrad.teachers.boundary import AskRedactor
+from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.cassette import Recorder
+from postgrad.teachers.failures import OUTSIDE
+from postgrad.teachers.gateway import Gateway
+from postgrad.teachers.journal import Journal
+from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
+from postgrad.teachers.report import what_was_sent
 from postgrad.verbs.command import verb_command
-from postgrad.verbs.teachers import TeacherConfig, make_teachers
+from postgrad.verbs.replay_table import show
+from postgrad.verbs.selection import Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
+from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
+from postgrad.verbs.teachers import Setting, make_teachers
 
-REPLAYED = "replayed.jsonl"
+REPLAYED, CALLS, SENT = "replayed.jsonl", "calls.jsonl", "sent.json"
+_FAILED = 3  # exit code: a teacher that nobody could reach
 
 
 class SamplingConfig(Config):
@@ -36,146 +51,223 @@ class SamplingConfig(Config):
     """most tokens of an answer"""
     seed: int = 0
     """of the sampling, where a teacher takes one"""
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
+    """likeliest tokens to keep at every place of an answer, from teachers that give them (openai, ollama)"""
+
+
+class CallsConfig(Config):
+    """How teachers are called."""
+
+    concurrency: Annotated[int, Field(ge=1)] = 8
+    """calls at once, over all teachers"""
+    batch: Annotated[int, Field(ge=1)] = 32
+    """steps that a local model answers at once"""
+    cache: Path | None = None
+    """folder of answers [cache/ in the run folder]"""
+    prices: Path | None = None
+    """price file that replaces the shipped one"""
 
 
 class ReplayConfig(Config):
-    """Which steps, which teachers."""
+    """Which steps, which teachers, how much money."""
 
     store: Path
     """trace store to read"""
     teachers: tuple[TeacherConfig, ...] = ()
-    """who is asked"""
-    select: Literal["sites", "all"] = "sites"
-    """steps at error sites, or every step"""
+    """who is asked: a list, or the path of a file with one"""
+    steps: Which = "sites"
+    """steps at error sites, all of them, or those worth most for their money"""
     limit: Annotated[int, Field(ge=1)] | None = None
     """most steps to replay"""
     sampling: SamplingConfig = SamplingConfig()
     """how teachers answer"""
-    budget: float | None = None
-    """most US dollars that this run may pay; needs known prices"""
-    batch: Annotated[int, Field(ge=1)] = 32
-    """steps asked at once"""
-    cache: Path | None = None
-    """folder of answers [cache/ in the run folder]"""
+    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """most US dollars that may be paid in this run folder, over all its runs"""
+    plan: bool = False
+    """say what it would cost, and ask nothing"""
+    local_only: bool = False
+    """refuse teachers over a network"""
+    voi: VoiConfig = VoiConfig()
+    """for steps: voi"""
+    calls: CallsConfig = CallsConfig()
+    """how teachers are called"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _teachers_of_a_file(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("teachers"), str | Path):
+            return data
+        read = read_teachers(Path(data["teachers"]))
+        calls = data.get("calls") or {}
+        if isinstance(calls, Mapping):
+            given = {"concurrency": read.concurrency, "prices": read.prices}
+            calls = {**{key: value for key, value in given.items() if value is not None}, **calls}
+        return {**data, "teachers": read.teachers, "calls": calls}
 
 
 CONFIG = ReplayConfig
 
 
 def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
-    """Replay the selected steps and write replayed.jsonl.
+    """Plan, and unless only that was asked for, replay the selected steps and write replayed.jsonl.
 
     Raises:
-        ConfigError: a teacher cannot be made, or a budget cannot be kept.
+        ConfigError: a teacher cannot be made, its price is not known, or an endpoint refuses it.
         DataError: the store has no step to replay.
-        OutsideFailure: a teacher cannot be reached; the same command goes on.
     """
-    from postgrad.signals.records import write_records
-    from postgrad.teachers.report import report
-    from postgrad.traces.redact import Redactor
+    from postgrad.teachers.plan import Plan
     from postgrad.traces.store import Store
 
-    store, redactor = Store(config.store), Redactor()
-    steps = select_steps(store.traces(), select=config.select, limit=config.limit)
-    total = sum(map(len, steps.values()))
-    if not total:
-        raise DataError("the store has no step to replay", got=str(config.store), do="try --select all")
-    cache = config.cache or out / "cache"
-    teachers = make_teachers(config.teachers, cache=cache, redact=redactor.ask, template=template_for)
-    sampling = Sampling(**config.sampling.model_dump())
-    answered = _Answered(config, teachers, sampling)
-    replayed = list(track(answered.steps(store.traces(), steps), "replay", total))
+    RunDir(out).record_inputs(paths_in(config.resolved(), outside=out))
+    desk = _Desk.of(config, out)
+    store = Store(config.store)
+    steps = _selected(config, store, desk)
+    if not steps:
+        raise DataError("the store has no step to replay", got=str(config.store), do="try --steps all")
+    plan = Plan(steps, desk.teachers, desk.sampling).add(store.traces()).told()
+    if config.plan:
+        return _planned(config, steps, plan)
+    replayed = _replayed(config, out, desk, steps)
+    return _result(config, out, desk, steps, plan, replayed)
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """Everything that a replay works with."""
+
+    gateway: Gateway
+    teachers: list[Teacher]
+    sampling: Sampling
+    recorders: dict[str, Recorder]
+
+    @classmethod
+    def of(cls, config: ReplayConfig, out: Path) -> _Desk:
+        from postgrad.teachers.budget import Budget
+        from postgrad.traces.redact import Redactor
+
+        cache = config.calls.cache or out / "cache"
+        journal = Journal(out / CALLS)
+        journal.reconcile(AnswerCache(cache, None).cost)
+        budget = Budget(config.budget, paid=journal.paid, uncertain=journal.uncertain)
+        gateway = Gateway(budget=budget, journal=journal, concurrency=config.calls.concurrency)
+        redact = AskRedactor(Redactor())
+        setting = Setting(
+            cache,
+            gateway,
+            redact,
+            TemplateHints(),
+            prices=config.calls.prices,
+            concurrency=config.calls.concurrency,
+            local_only=config.local_only,
+        )
+        teachers = make_teachers(config.teachers, setting)
+        tapes = {t.name: Recorder(t.tape, redact) for t in config.teachers if t.tape and t.kind != "cassette"}
+        return cls(gateway, teachers, Sampling(**config.sampling.model_dump()), tapes)
+
+    def record(self, step: ReplayedStep) -> None:
+        """Put a step's answers on the tapes of those who are recorded."""
+        for teacher in self.teachers:
+            recorder, said = self.recorders.get(teacher.name), step.answers[teacher.name]
+            if recorder is not None:
+                ask = msgspec.structs.replace(step.ask, hint=said.hint)
+                recorder.add(ask, teacher.sampling(self.sampling), said.answer)
+
+
+def _selected(config: ReplayConfig, store: Any, desk: _Desk) -> Steps:
+    if config.steps != "voi":
+        return fit_steps(store.traces(), which=config.steps, limit=config.limit)
+    budget = desk.gateway.budget
+    left = None if budget.limit is None else max(0.0, budget.limit - budget.paid - budget.uncertain)
+    return worthy_steps(store, desk.teachers, desk.sampling, config.voi, budget=left, limit=config.limit)
+
+
+def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> list[ReplayedStep]:
+    from postgrad.signals.records import write_records
+    from postgrad.traces.store import Store
+
+    local = any(not isinstance(teacher.actor, NetworkTeacher) for teacher in desk.teachers)
+    group = config.calls.batch if local else max(config.calls.batch, 16 * config.calls.concurrency)
+    replayed: list[ReplayedStep] = []
+    asked = replay(Store(config.store).traces(), steps, desk.teachers, desk.sampling, batch=group)
+    try:
+        for step in track(asked, "replay", sum(map(len, steps.values()))):
+            desk.record(step)
+            replayed.append(step)
+    finally:
+        write_json(out / SENT, what_was_sent(desk.teachers, desk.gateway.journal))
     write_records(out / REPLAYED, replayed)
-    write_json(out / "sent.json", what_was_sent(config, replayed, redactor.ask))
+    return replayed
+
+
+def _planned(config: ReplayConfig, steps: Steps, plan: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    total = _total(plan, "cost")
     return {
-        "selected": total,
-        "steps": len(replayed),
-        "stopped": answered.stopped,
-        "teachers": report(replayed, teachers),
-        "replayed": str(out / REPLAYED),
+        "plan": True,
+        "steps": sum(map(len, steps.values())),
+        "calls": sum(one["calls"] for one in plan.values()),
+        "cached": sum(one["cached"] for one in plan.values()),
+        "planned_cost": total,
+        "planned_most": _total(plan, "most"),
+        "cost": 0.0,
+        "stopped_by_budget": config.budget is not None and total > config.budget,
+        "errors": {},
+        "teachers": plan,
     }
 
 
-def select_steps(traces: Iterator[Trace], *, select: str, limit: int | None) -> dict[str, list[int]]:
-    """Trace id -> steps to replay, never of an evaluation; steps of unknown context and compactions are left out."""
-    from postgrad.signals.sites import LEARNABLE, find_sites
+def _result(
+    config: ReplayConfig,
+    out: Path,
+    desk: _Desk,
+    steps: Steps,
+    plan: dict[str, dict[str, Any]],
+    replayed: Sequence[ReplayedStep],
+) -> dict[str, Any]:
+    from postgrad.teachers.report import errors_of, per_trace, report
 
-    left = limit
-    chosen: dict[str, list[int]] = {}
-    for trace in traces:
-        if trace.for_evaluation:
-            continue
-        wanted = {site.step for site in find_sites(trace) if site.verdict in LEARNABLE}
-        fit = [step for step in trace.steps if step.can_be_learnt]
-        found = [step.index for step in fit if select == "all" or step.index in wanted][:left]
-        left = None if left is None else left - len(found)
-        if found:
-            chosen[trace.id] = found
-        if left == 0:
-            break
-    return chosen
-
-
-def template_for(trace: Trace, step: Step) -> str | None:
-    """Hint for the first learnable mistake at `step`."""
-    from postgrad.signals.hints import template_hint
-    from postgrad.signals.sites import find_sites
-
-    hints = (template_hint(site, trace) for site in find_sites(trace) if site.step == step.index)
-    return next((hint for hint in hints if hint is not None), None)
-
-
-class _Answered:
-    """The replayed steps, up to the budget; `stopped` says why there are no more."""
-
-    def __init__(self, config: ReplayConfig, teachers: Sequence[Teacher], sampling: Sampling) -> None:
-        from postgrad.teachers.budget import Budget
-
-        self.stopped: str | None = None
-        self._config, self._teachers, self._sampling = config, teachers, sampling
-        self._budget = None if config.budget is None else Budget(config.budget, teachers, sampling)
-
-    def steps(self, traces: Iterator[Trace], steps: dict[str, list[int]]) -> Iterator[ReplayedStep]:
-        from postgrad.teachers.budget import BudgetReached
-
-        before = self._budget.check if self._budget else None
-        batch = self._config.batch
-        try:
-            for step in replay(traces, steps, self._teachers, self._sampling, batch=batch, before=before):
-                if self._budget:
-                    self._budget.pay(step)
-                yield step
-        except BudgetReached:
-            self.stopped = f"the next steps might go over the budget of {self._config.budget} US dollars"
+    lines, budget = desk.gateway.journal.this_run(), desk.gateway.budget
+    teachers = report(replayed, desk.teachers, lines)
+    if budget.uncertain:
+        note(f"calls that broke off may have been billed: up to {budget.uncertain:.6f} US dollars")
+    return {
+        "selected": sum(map(len, steps.values())),
+        "steps": len(replayed),
+        "calls": sum(one["calls"] for one in teachers.values()),
+        "cached": sum(one["cached"] for one in teachers.values()),
+        "planned_cost": _total(plan, "cost"),
+        "planned_most": _total(plan, "most"),
+        "cost": _total(teachers, "cost"),
+        "paid_in_all_runs": round(budget.paid, 9),
+        "uncertain": round(budget.uncertain, 9),
+        "stopped_by_budget": budget.stopped,
+        "errors": errors_of(replayed),
+        "teachers": {name: {**one, "planned_cost": plan[name]["cost"]} for name, one in teachers.items()},
+        "traces": per_trace(replayed, lines),
+        "replayed": str(out / REPLAYED),
+        "sent": str(out / SENT),
+    }
 
 
-def what_was_sent(config: ReplayConfig, replayed: Sequence[ReplayedStep], redact: Any) -> dict[str, Any]:
-    """Per teacher: where it is, and the steps it was asked with the content id of the redacted ask."""
-    sent: dict[str, Any] = {}
-    for teacher in config.teachers:
-        rows = []
-        for step in replayed:
-            ask = msgspec.structs.replace(step.ask, hint=step.answers[teacher.name].hint)
-            left = redact(ask) if teacher.kind == "openai" else ask
-            rows.append({"trace": step.trace, "step": step.step, "ask": content_id(msgspec.to_builtins(left))})
-        where = teacher.endpoint.base_url if teacher.kind == "openai" else "this machine"
-        sent[teacher.name] = {"kind": teacher.kind, "model": teacher.model, "where": where, "asks": rows}
-    return sent
+def _total(parts: Mapping[str, Mapping[str, Any]], key: str) -> float:
+    return round(math.fsum(one[key] for one in parts.values()), 9)
 
 
-def show(result: dict[str, Any]) -> Any:
-    """Show a table of teachers."""
-    from rich.table import Table
-
-    table = Table(title=f"{result['steps']} of {result['selected']} steps replayed", title_justify="left")
-    columns = ("teacher", "what it is", "answers", "abstained", "invalid", "US dollars", "p50 s", "p95 s", "cached")
-    for column in columns:
-        table.add_column(column)
-    for name, one in result["teachers"].items():
-        cells = (one["kind"], one["answers"], one["abstentions"], one["invalid"], one["cost"], one["seconds_p50"])
-        table.add_row(name, *(str(cell) for cell in (*cells, one["seconds_p95"], one["cache_hits"])))
-    table.caption = result["stopped"]
-    return table
+def exit_code(result: dict[str, Any]) -> int:
+    """3 where a teacher was asked and could not be reached for a single answer: the same command may work later."""
+    for teacher in result["teachers"].values():
+        errors = teacher.get("errors", {})
+        if errors and not teacher["answers"] and set(errors) <= OUTSIDE:
+            return _FAILED
+    return 0
 
 
-command = verb_command("replay", CONFIG, run, help=__doc__.splitlines()[0], show=show)
+command = verb_command(
+    "replay",
+    CONFIG,
+    run,
+    help=__doc__.splitlines()[0],
+    show=show,
+    positional="store",
+    revisable=True,
+    exit_code=exit_code,
+)

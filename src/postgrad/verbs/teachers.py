@@ -1,8 +1,8 @@
 """From a recipe's list of teachers to actors: who they are, what they are told, where their answers are kept.
 
-A teacher is a local model, the gold answers of an environment, an OpenAI-compatible endpoint, or any `module:Class`
-whose `from_config(TeacherConfig)` gives an actor. What a teacher is told beyond the student's context is its `hint`;
-"gold" tells it the answer, and its kind says so in every report.
+A teacher is an endpoint (kinds openai, anthropic, ollama), a local model, the gold answers of an environment, a tape of
+recorded answers, or any `module:Class` whose `from_config(TeacherConfig)` gives an actor. What a teacher is told beyond
+the student's context is its `hint`; "gold" tells it the answer, and its kind says so in every report.
 """
 
 from __future__ import annotations
@@ -10,177 +10,190 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from postgrad.core.actor import Actor
+from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.errors import ConfigError
 from postgrad.core.task import Task
 from postgrad.core.trace import Step, Trace
-from postgrad.run.config import Config
 from postgrad.run.plugins import resolve
 from postgrad.teachers import KINDS
-from postgrad.teachers.cache import CachedActor
+from postgrad.teachers.cache import AnswerCache, CachedActor
+from postgrad.teachers.gateway import Endpoint, Gateway, Limits
+from postgrad.teachers.network import NetworkTeacher, Redact
+from postgrad.teachers.prices import FREE, Batch, Price, read_prices
+from postgrad.teachers.provider import Provider
 from postgrad.teachers.replay import Hinter, Teacher, no_hint
+from postgrad.teachers.tokens import Scale, by_tokenizer
+from postgrad.verbs.teacher_config import BatchPrice, Failover, PriceConfig, TeacherConfig
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
-    from postgrad.teachers.openai_compatible import Redact
-    from postgrad.teachers.prices import Price
+
+NETWORK = ("anthropic", "ollama", "openai")
+METERED = ("anthropic", "openai")
+_CACHE_WRITE = 1.25  # Anthropic's surcharge, as a multiple of the input price
 
 
-class Endpoint(Config):
-    """Where an HTTP teacher is, and how hard it is worked."""
+@dataclass(frozen=True)
+class Setting:
+    """What all teachers of a replay have in common.
 
-    base_url: str = ""
-    """address of the API, usually ending in /v1"""
-    key_variable: str | None = None
-    """environment variable that holds the key"""
-    concurrency: Annotated[int, Field(ge=1)] = 8
-    """calls at once"""
-    timeout: Annotated[float, Field(gt=0)] = 120.0
-    """seconds per try"""
-    max_retries: Annotated[int, Field(ge=0)] = 5
-    """tries after the first; a 429 waits as long as the endpoint says"""
-    prices: Path | None = None
-    """price file that replaces the shipped one"""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """further request parameters; null takes one of ours out"""
-
-
-class TeacherConfig(Config):
-    """One teacher."""
-
-    name: str
-    """short unique name"""
-    kind: str
-    """local, gold, openai, or module:Class"""
-    model: str = ""
-    """model of a local or HTTP teacher"""
-    environment: str = ""
-    """environment/split[:n], the tasks that gold answers and gold hints come from"""
-    seed: int = 0
-    """draws the n tasks of that environment"""
-    constrained: bool = False
-    """answer under the grammar of the offered tools (local models)"""
-    hint: Literal["none", "template", "gold"] = "none"
-    """what it is told: nothing, how not to repeat the student's mistake, or the answer"""
-    endpoint: Endpoint = Endpoint()
-    """for kind openai"""
-
-
-def make_teachers(configs: Sequence[TeacherConfig], *, cache: Path, redact: Redact, template: Hinter) -> list[Teacher]:
-    """Build the teachers of a recipe, each with its answers kept under `cache`.
-
-    Args:
-        configs: in the order of the recipe.
+    Attributes:
         cache: folder of answers.
+        gateway: through which network teachers are asked.
         redact: applied to whatever leaves the machine.
         template: trace and step -> template hint.
+        prices: price file, None for the shipped one.
+        concurrency: calls at once to one provider, unless a teacher says otherwise.
+        local_only: refuse network teachers.
+    """
+
+    cache: Path
+    gateway: Gateway
+    redact: Redact
+    template: Hinter
+    prices: Path | None = None
+    concurrency: int = 8
+    local_only: bool = False
+
+
+def make_teachers(configs: Sequence[TeacherConfig], setting: Setting) -> list[Teacher]:
+    """Build the teachers of a recipe, in its order.
 
     Raises:
-        ConfigError: no teachers, a name used twice, or a teacher that lacks what its kind needs.
+        ConfigError: no teachers, a name used twice, a teacher that lacks what its kind needs, a metered one without a
+            known price, or a network teacher where only local ones are wanted.
     """
     names = [config.name for config in configs]
     if not configs:
         raise ConfigError("no teachers", expected="a list under `teachers`", do="give at least one name and kind")
     if len(set(names)) < len(names):
         raise ConfigError("two teachers have one name", got=", ".join(names), do="give each its own")
-    shared = _Shared(cache, redact, template)
-    return [_Maker(config, shared).make() for config in configs]
+    for config in configs:
+        if setting.local_only and config.kind in NETWORK:
+            raise ConfigError(
+                f"teacher {config.name} is asked over a network, and only local ones are wanted",
+                got=f"kind {config.kind}",
+                expected="local, gold or cassette",
+                do="take the teacher or --local-only out",
+            )
+    policies: dict[str, Policy] = {}
+    return [_Maker(config, setting, policies).make() for config in configs]
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """What all teachers of a recipe have in common; a model that several of them use is loaded once."""
+class LocalModel:
+    """A local model as an `Actor` that is loaded when it is first asked; `policies` are those loaded so far."""
 
-    cache: Path
-    redact: Redact
-    template: Hinter
-    policies: dict[str, Policy] = field(default_factory=dict)
+    kind = "local model"
 
-    def policy(self, model: str) -> Policy:
+    def __init__(self, name: str, model: str, policies: dict[str, Policy]) -> None:
+        self.name, self.model, self._policies = name, model, policies
+
+    def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
+        """One answer per ask, in order."""
         from postgrad.models.policy import load_policy
 
-        if model not in self.policies:
-            self.policies[model] = load_policy(model)
-        return self.policies[model]
+        if self.model not in self._policies:
+            self._policies[self.model] = load_policy(self.model)
+        actor: Actor = resolve("teacher", "local", KINDS)(self._policies[self.model], self.name)
+        return actor.answer(asks, sampling)
 
 
+@dataclass
 class _Maker:
     """Builds one teacher; the environment's tasks are read at most once."""
 
-    def __init__(self, config: TeacherConfig, shared: _Shared) -> None:
-        self.config, self.shared = config, shared
-        self._tasks: dict[str, Task] | None = None
+    config: TeacherConfig
+    setting: Setting
+    policies: dict[str, Policy]
+    _tasks: dict[str, Task] = field(default_factory=dict)
 
     def make(self) -> Teacher:
-        price = self._price() if self.config.kind == "openai" else None
-        actor, identity = self._actor(price)
-        return Teacher(
-            self.config.name,
-            CachedActor(actor, self.shared.cache, identity=identity) if identity is not None else actor,
-            constrained=self.config.constrained,
-            hint=self._hinter(),
-            note=self._note(),
-            metered=self.config.kind == "openai",
-            price=price,
-        )
+        price = self._price()
+        makers: Mapping[str, Callable[[], Actor]] = {
+            "gold": self._gold,
+            "local": self._local,
+            "cassette": self._cassette,
+            **dict.fromkeys(NETWORK, lambda: self._network(price)),
+        }
+        actor = makers.get(self.config.kind, self._custom)()
+        hint = self._hinter()
+        return Teacher(self.config.name, actor, self.config.constrained, hint, note=self._note(), price=price)
 
-    def _actor(self, price: Price | None) -> tuple[Actor, object]:
-        """The actor, and what decides its answers beyond its name; None for answers that cost nothing to make again."""
-        makers: Mapping[str, Callable[[], tuple[Actor, object]]] = {"gold": self._gold, "local": self._local}
-        if self.config.kind in makers:
-            return makers[self.config.kind]()
-        if self.config.kind == "openai":
-            return self._http(price)
-        Class = resolve("teacher", self.config.kind, KINDS)
-        if not hasattr(Class, "from_config"):
-            raise self._wrong("cannot be made from a recipe", expected="a class with `from_config`")
-        return Class.from_config(self.config), self.config.resolved()
-
-    def _gold(self) -> tuple[Actor, object]:
+    def _gold(self) -> Actor:
         actor: Actor = resolve("teacher", "gold", KINDS)(self._by_id().values())
-        return actor, None
+        return actor
 
-    def _local(self) -> tuple[Actor, object]:
+    def _local(self) -> Actor:
         self._need("model")
         from postgrad.models.resolve import resolve_model
         from postgrad.run.inputs import input_hash
 
         source = resolve_model(self.config.model)
         weights = input_hash(source) if isinstance(source, Path) else source
-        Class = resolve("teacher", "local", KINDS)
-        policy = self.shared.policy(self.config.model)
-        return Class(policy, self.config.name), weights
+        actor = LocalModel(self.config.name, self.config.model, self.policies)
+        return CachedActor(actor, self.setting.cache, identity=weights)
 
-    def _http(self, price: Price | None) -> tuple[Actor, object]:
-        from postgrad.teachers.openai_compatible import Limits
+    def _cassette(self) -> Actor:
+        if self.config.tape is None:
+            raise self._wrong("needs tape", expected="tape: FILE of recorded answers")
+        actor: Actor = resolve("teacher", "cassette", KINDS)(self.config.name, self.config.tape)
+        return actor
 
+    def _custom(self) -> Actor:
+        Class = resolve("teacher", self.config.kind, KINDS)
+        if not hasattr(Class, "from_config"):
+            raise self._wrong("cannot be made from a recipe", expected="a class with `from_config`")
+        return CachedActor(Class.from_config(self.config), self.setting.cache, identity=self.config.resolved())
+
+    def _network(self, price: Price) -> Actor:
         self._need("model")
-        if not self.config.endpoint.base_url:
-            raise self._wrong("needs endpoint.base_url", expected="http(s)://HOST/v1")
         if self.config.constrained:
-            raise self._wrong("constrained decoding is for local models", expected="constrained: false")
+            raise self._wrong("cannot decode under a grammar", expected="constrained: false; it is for local models")
         at = self.config.endpoint
-        Class = resolve("teacher", "openai", KINDS)
-        actor: Actor = Class(
+        if self.config.kind == "openai" and not at.base_url:
+            raise self._wrong("needs base_url", expected="http(s)://HOST/v1")
+        first = Failover(base_url=at.base_url, api_key_env=at.api_key_env)
+        # Where it is served does not decide an answer, so that a server may move between two runs.
+        identity = [self.config.kind, self.config.name, self.config.model, at.extra]
+        return NetworkTeacher(
             self.config.name,
-            self.config.model,
-            at.base_url,
-            key_variable=at.key_variable,
-            redact=self.shared.redact,
-            price=price,
-            limits=Limits(at.concurrency, at.timeout, at.max_retries),
-            extra=at.extra,
+            [self._endpoint(one, price) for one in (first, *at.failover)],
+            cache=AnswerCache(self.setting.cache, identity),
+            gateway=self.setting.gateway,
+            redact=self.setting.redact,
+            scale=Scale(by_tokenizer(at.tokenizer)) if at.tokenizer else None,
         )
-        return actor, [self.config.model, at.base_url, at.extra]
 
-    def _price(self) -> Price | None:
-        from postgrad.teachers.prices import read_prices
+    def _endpoint(self, one: Failover, price: Price) -> Endpoint:
+        at, kind = self.config.endpoint, one.kind or self.config.kind
+        options = {"base_url": one.base_url} if one.base_url else {}
+        try:
+            provider: Provider = resolve("teacher", kind, KINDS)(
+                one.model or self.config.model, **options, key_variable=one.api_key_env, extra=at.extra
+            )
+        except ConfigError as error:
+            raise ConfigError(f"teacher {self.config.name}: {error}") from None
+        limits = Limits(at.concurrency or self.setting.concurrency, at.timeout, at.max_retries)
+        return Endpoint(provider, _price_of(one.price, kind) if one.price else price, limits, at.accept)
 
-        return read_prices(self.config.endpoint.prices).models.get(self.config.model)
+    def _price(self) -> Price:
+        """The recipe's price, else the table's; an unknown one is an error, for money would be spent unseen."""
+        kind = self.config.kind
+        if self.config.price is not None:
+            return _price_of(self.config.price, kind)
+        if kind not in METERED:
+            return FREE
+        listed = read_prices(self.setting.prices).of(self.config.model)
+        if listed is None:
+            raise ConfigError(
+                f"teacher {self.config.name} has no known price",
+                got=f"model {self.config.model}",
+                expected="price: {input: USD, output: USD} per million tokens (0 for a server of your own)",
+                do="give the teacher a `price`, or list the model in a price file (calls.prices)",
+            )
+        return listed
 
     def _note(self) -> str:
         """What sets it apart from the bare actor, for reports."""
@@ -189,7 +202,7 @@ class _Maker:
 
     def _hinter(self) -> Hinter:
         if self.config.hint == "template":
-            return self.shared.template
+            return self.setting.template
         return self._gold_hinter() if self.config.hint == "gold" else no_hint
 
     def _gold_hinter(self) -> Hinter:
@@ -208,7 +221,7 @@ class _Maker:
         from postgrad.evaluate.benchmarks import Benchmark
 
         self._need("environment")
-        if self._tasks is None:
+        if not self._tasks:
             named = Benchmark.parse(self.config.environment)
             tasks = training_tasks(load_environment(named.environment), named.split, named.n, self.config.seed)
             self._tasks = {task.id: task for task in tasks}
@@ -220,3 +233,11 @@ class _Maker:
 
     def _wrong(self, what: str, *, expected: str) -> ConfigError:
         return ConfigError(f"teacher {self.config.name} of kind {self.config.kind} {what}", expected=expected)
+
+
+def _price_of(given: PriceConfig, kind: str) -> Price:
+    batch = Batch(given.batch.input, given.batch.output) if isinstance(given.batch, BatchPrice) else given.batch
+    write = given.cache_write
+    if write is None and kind == "anthropic" and given.cached_input is not None:
+        write = _CACHE_WRITE * given.input
+    return Price(given.input, given.output, given.cached_input, write, batch)

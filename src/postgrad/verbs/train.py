@@ -13,8 +13,10 @@ from postgrad.core.canonical import file_sha256
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.files import write_json
 from postgrad.methods import METHODS
-from postgrad.methods.method import Method
+from postgrad.methods.method import Counted, Method
+from postgrad.models.adapter import AdapterConfig
 from postgrad.run.config import Config, validate
+from postgrad.run.launch import is_first_worker
 from postgrad.run.plugins import resolve
 from postgrad.run.rundir import RunDir
 from postgrad.train.config import LoopConfig, OptimConfig, TrainConfig
@@ -24,30 +26,13 @@ if TYPE_CHECKING:
     from postgrad.models.policy import Policy
 
 
-class Adapter(Config):
-    """LoRA: W + (alpha / rank) B A on the targets."""
-
-    rank: int = 16
-    """Rank of the update."""
-    alpha: float = 32.0
-    """Numerator of the update's scale."""
-    dropout: float = 0.0
-    """Dropout before A."""
-    targets: str | tuple[str, ...] = "all-linear"
-    """"all-linear", or names of modules."""
-    last_layers: int | None = None
-    """Adapt only the last so many layers: the others need no backward pass. Null adapts all."""
-    seed: int = 0
-    """Draws A."""
-
-
 class TrainVerb(Config):
     """A model, a method, and how to train."""
 
     model: str = "smollm2-135m"
     """Short name, folder, hub id, or the folder of a saved adapter."""
-    adapter: Adapter | None = Adapter()
-    """LoRA; null trains all weights, or of an adapter folder its adapter."""
+    adapter: AdapterConfig | None = AdapterConfig()
+    """LoRA or another adapter; null trains all weights, or of an adapter folder its adapter."""
     method: dict[str, Any]
     """`name` of the method and its own fields."""
     optim: OptimConfig = OptimConfig()
@@ -69,6 +54,12 @@ class TrainVerb(Config):
 
 CONFIG = TrainVerb
 
+ROWS = "rows.json"
+"""In the run folder: how many rows were used, dropped (and why) or split."""
+
+GEOMETRY = "adapter_geometry.json"
+"""In the run folder: ranks and norms of what the adapter learned, layer by layer."""
+
 
 def plan(config: TrainVerb) -> dict[str, Any]:
     """Method and channels as they will be used; refuses what cannot work before anything is loaded."""
@@ -78,7 +69,6 @@ def plan(config: TrainVerb) -> dict[str, Any]:
 
 def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     """Train and save; goes on from the newest checkpoint in `out`, and does nothing where the artifact is whole."""
-    from postgrad.models.adapter import AdapterConfig
     from postgrad.models.policy import load_policy
     from postgrad.train.loop import train
 
@@ -87,20 +77,25 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     folder, run_dir = out / "artifact", RunDir(out)
     data = _unchanged(method, out / "data.json")
     if not (folder / MANIFEST).exists():
-        adapter = AdapterConfig(**config.adapter.model_dump()) if config.adapter else None
-        policy = load_policy(config.model, adapter=adapter, device=config.device)
+        policy = load_policy(config.model, adapter=config.adapter, device=config.device)
         if _needs_reference(loop_config):
             policy.freeze_reference()
         source = method.source(policy, seed=config.loop.seed)
-        train(policy, source, loop_config, run_dir)
-        _save(policy, config, folder, data=data)
+        if isinstance(source, Counted) and is_first_worker():
+            write_json(out / ROWS, dict(source.rows))
+        train(policy, source, loop_config, run_dir, companions=policy.companions(steps=config.loop.steps))
+        if is_first_worker():
+            write_json(out / GEOMETRY, policy.geometry() or {})
+            _save(policy, config, folder, data=data)
     metrics = run_dir.metrics()
     return {
         "artifact": str(folder),
         "steps": config.loop.steps,
         "tokens": sum(line.get("tokens", 0) for line in metrics),
         "last": {name: value for name, value in metrics[-1].items() if name.startswith("loss")} if metrics else {},
+        "rows": json.loads((out / ROWS).read_bytes()) if (out / ROWS).exists() else {},
         "metrics": str(run_dir.metrics_path),
+        "adapter": _adapter_summary(out / GEOMETRY),
     }
 
 
@@ -138,13 +133,20 @@ def training(config: TrainVerb, method: Method) -> TrainConfig:
             )
         channels[name] |= fields
     method.check(channels)
-    return TrainConfig(optim=config.optim, loop=config.loop, channels=channels)
+    fields = {"optim": config.optim.resolved(), "loop": config.loop.resolved(), "channels": channels}
+    return validate(TrainConfig, fields, source="train")
 
 
 def _needs_reference(config: TrainConfig) -> bool:
     """Whether a channel compares with the weights as they were; with an adapter these are at hand anyway."""
+    from postgrad.train.channels import build_channels
+
+    if not config.channels:  # an evolution strategy
+        return False
     credit = config.channels.get("policy_gradient", {})
-    return "preference" in config.channels or credit.get("kl_coefficient", 0) > 0
+    channels, _ = build_channels(config.channels)
+    asked = any(getattr(channel.objective, "uses_reference", False) for channel in channels)
+    return asked or credit.get("kl_coefficient", 0) > 0
 
 
 def _unchanged(method: Method, noted: Path) -> dict[str, str]:
@@ -161,7 +163,7 @@ def _unchanged(method: Method, noted: Path) -> dict[str, str]:
         for name, before in json.loads(noted.read_bytes()).items():
             if data.get(name) != before:
                 raise DataError("the records changed since this run began", got=name, do="give another --run")
-    else:
+    elif is_first_worker():
         write_json(noted, data)
     return data
 
@@ -176,6 +178,12 @@ def _save(policy: Policy, config: TrainVerb, folder: Path, *, data: dict[str, st
     write_manifest(folder, manifest)
 
 
+def _adapter_summary(path: Path) -> dict[str, Any]:
+    """Of all layers together; nothing without an adapter."""
+    told = json.loads(path.read_bytes()) if path.exists() else {}
+    return {name: value for name, value in told.items() if name != "layers"}
+
+
 def show(result: dict[str, Any]) -> str:
     """One line for a person."""
     losses = ", ".join(f"{name} {value:.4f}" for name, value in result["last"].items())
@@ -186,7 +194,7 @@ command = verb_command(
     "train",
     TrainVerb,
     run,
-    help="Train a policy with a method (sft, dpo, sdpo, composer) and write an artifact.",
+    help="Train a policy with a method (sft, cpt, dpo, sdpo, composer, es, ...) and write an artifact.",
     show=show,
     plan=plan,
 )

@@ -22,4 +22,6 @@ def test_words_pass_and_calls_do_not() -> None:
 def test_no_request_is_a_question_of_the_retention_guard() -> None:
     guard = [task for split in Retention().splits for task in Retention().tasks(split)]
     assert overlap(PLAIN.tasks("train"), guard).clean
-    assert {task.messages[-1].text for task in PLAIN.tasks("train")}.isdisjoint(task.messages[-1].text for task in guard)
+    assert {task.messages[-1].text for task in PLAIN.tasks("train")}.isdisjoint(
+        task.messages[-1].text for task in guard
+    )

@@ -17,7 +17,8 @@ LLAMA_LIKE: dict[str, Any] = {
     "head_dim": 8,
     "max_position_embeddings": 128,
 }
-GPT_LIKE: dict[str, Any] = {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 128}
+NO_DROPOUT = dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
+GPT_LIKE: dict[str, Any] = {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 128, **NO_DROPOUT}
 EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 16}
 
 # Windows of 6 positions, far below the length of the tested branches.
@@ -45,11 +46,29 @@ TREE: dict[str, dict[str, Any]] = {
     "gpt2": GPT_LIKE,
     "gpt_neox": {k: v for k, v in LLAMA_LIKE.items() if k not in ("head_dim", "num_key_value_heads")},
     "gptj": {**GPT_LIKE, "rotary_dim": 4},
+    "olmo": {k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"},
     "olmo2": LLAMA_LIKE,
+    # Latent attention; the first layer dense, the others with routed and shared experts.
+    "deepseek_v3": {
+        **{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"},
+        "num_key_value_heads": 4,
+        "moe_intermediate_size": 16,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 2,
+        "n_group": 2,
+        "topk_group": 1,
+        "first_k_dense_replace": 1,
+        "kv_lora_rank": 8,
+        "q_lora_rank": 12,
+        "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8,
+        "v_head_dim": 8,
+    },
     "cohere": LLAMA_LIKE,
     "granite": {**LLAMA_LIKE, "logits_scaling": 3.0},
     "falcon": {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": False},
-    "opt": {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 3, "num_attention_heads": 4},
+    "opt": {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "dropout": 0.0},
     "gpt_oss": {**LLAMA_LIKE, "num_experts_per_tok": 2, "num_local_experts": 4, "sliding_window": 6},
     "llama4_text": {
         **LLAMA_LIKE,
@@ -67,6 +86,18 @@ FLAT: dict[str, dict[str, Any]] = {
     "lfm2": {
         **{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"},
         "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+    },
+    # Mamba layers with an attention layer and experts in between.
+    "jamba": {
+        **{k: v for k, v in LLAMA_LIKE.items() if k != "head_dim"},
+        "num_experts": 2,
+        "num_experts_per_tok": 2,
+        "expert_layer_period": 2,
+        "expert_layer_offset": 1,
+        "attn_layer_period": 4,
+        "attn_layer_offset": 2,
+        "mamba_d_state": 8,
+        "mamba_dt_rank": 4,
     },
     "gpt_neo": {
         "hidden_size": 32,

@@ -58,3 +58,18 @@ def test_equal_branches_share_nodes_and_both_count():
     scored, _ = scored_by_hand(units, uniform(3))
     assert len(scored.forest) == 3
     assert float(CrossEntropy().loss(scored, placed(units))[0]) == pytest.approx(4 * math.log(3))
+
+
+def test_dft_by_hand():
+    """A uniform model over 4: each token's loss is ¼ · ln 4, so 4 tokens of weight 1 and 2 give (3·2 + 1) · ¼ ln 4;
+    its gradient at the logits is ¼ of likelihood's, for the factor p is held still.
+    """
+    units = [unit((0, 1, 2, 3), (1, 2, 3), weight=2.0), unit((3, 1), (1,))]
+    gradients = []
+    for objective in ("nll", "dft"):
+        scored, logits_TV = scored_by_hand(units, uniform(4))
+        total, metrics = CrossEntropy(objective=objective).loss(scored, placed(units))
+        gradients.append(torch.autograd.grad(total, logits_TV)[0])
+    assert float(total) == pytest.approx(7 * math.log(4) / 4)
+    torch.testing.assert_close(gradients[1], gradients[0] / 4)
+    assert metrics["nll"] == (pytest.approx(4 * math.log(4)), 4)

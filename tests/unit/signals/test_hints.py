@@ -22,11 +22,11 @@ def hint_of(builder: TraceBuilder) -> str | None:
     [
         ("get_wether", {"city": "Rome"}, ["no tool named get_wether", "get_weather, set_alarm"]),
         ("get_weather", '{"city": "Rome"', ["one JSON object", "double quotes"]),
-        ("get_weather", {"days": 2}, ["get_weather needs the argument city", '{"type":"string"}']),
+        ("get_weather", {"days": 2}, ["get_weather needs the argument city", '{"type": "string"}']),
         ("get_weather", {"city": "Rome", "zip": 1}, ["no argument zip", "city, days, unit"]),
         ("get_weather", {"city": "Rome", "days": "two"}, ["days must be of type integer"]),
         ("get_weather", {"city": "Rome", "days": True}, ["days must be of type integer"]),
-        ("get_weather", {"city": "Rome", "unit": "kelvin"}, ['unit must be one of ["celsius","fahrenheit"]']),
+        ("get_weather", {"city": "Rome", "unit": "kelvin"}, ['unit must be one of ["celsius", "fahrenheit"]']),
     ],
 )
 def test_faults_against_the_schema(name: str, arguments: object, parts: list[str]) -> None:

@@ -10,8 +10,10 @@ from postgrad.core.actor import Answer, Ask
 from postgrad.core.message import Message, Text
 from postgrad.signals.agreement import Agreement, agree
 from postgrad.signals.hinted import build_hinted
-from postgrad.signals.preferences import build_imitations, build_pairs, build_recoveries
+from postgrad.signals.preferences import Choice, build_imitations, build_pairs
+from postgrad.signals.recovery_rows import build_recoveries
 from postgrad.signals.sites import find_sites
+from postgrad.signals.text_judges import words
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, bash, call
 
@@ -87,12 +89,66 @@ def test_gold_rows_are_the_gold_teachers_alone_and_say_so() -> None:
     gold = replayed({"gold": PARIS}, kind="gold answers").answers
     votes = replayed({"a": ROME, "b": ROME}).answers
     step = ReplayedStep("t", 3, replayed({}).ask, OSLO, {**votes, **gold})
-    (made,) = build_imitations([step], gold=True)
+    (made,) = build_imitations([step], Choice("gold"))
     assert made.record is not None
     assert made.record.action == PARIS
     assert (made.record.provenance.rule, made.record.provenance.teachers) == ("gold/1", ("gold",))
-    (none,) = build_imitations([replayed({"a": ROME, "b": ROME})], gold=True)
+    (none,) = build_imitations([replayed({"a": ROME, "b": ROME})], Choice("gold"))
     assert none.dropped == "no_answer"
+
+
+def test_pairs_of_the_gold_teacher_need_no_vote_and_name_it() -> None:
+    gold, votes = replayed({"g": PARIS}, kind="gold answers").answers, replayed({"a": ROME, "b": ROME}).answers
+    step = ReplayedStep("t", 3, replayed({}).ask, OSLO, {**votes, **gold}, "exact")
+    (made,) = build_pairs([step], Choice("gold"))
+    assert made.record is not None
+    assert (made.record.action, made.record.rejected, made.record.weight) == (PARIS, OSLO, 1.0)
+    where = made.record.provenance
+    assert (where.rule, where.teachers, where.agreement, where.fidelity) == ("gold/1", ("g",), 1.0, "exact")
+    same = ReplayedStep("t", 3, step.ask, PARIS, step.answers)
+    assert [one.dropped for one in build_pairs([same, replayed({"a": ROME})], Choice("gold"))] == [
+        "same_as_student",
+        "no_answer",
+    ]
+
+
+def test_one_teacher_by_name_counts_with_the_share_that_agrees() -> None:
+    """`b` says Paris, so do one of three others: 2 of 4."""
+    (made,) = build_pairs([replayed({"a": ROME, "b": PARIS, "c": PARIS, "d": BROKEN})], Choice("b"))
+    assert made.record is not None
+    assert (made.record.action, made.record.weight, made.record.provenance.rule) == (PARIS, 0.5, "teacher/1")
+    assert [one.dropped for one in build_pairs([replayed({"a": ROME}), replayed({"b": BROKEN})], Choice("b"))] == [
+        "no_answer",
+        "malformed_json",
+    ]
+
+
+def test_a_pair_carries_why_who_agreement_cost_and_fidelity() -> None:
+    """Costs are those of all answers at the step, also of those that lost: 0.25 + 0.5 = 0.75; c's is not known."""
+    answers = {
+        name: TeacherAnswer(Answer(message, name, cost=cost), "HTTP endpoint")
+        for name, message, cost in (("a", ROME, 0.25), ("b", ROME, 0.5), ("c", PARIS, None))
+    }
+    (made,) = build_pairs([ReplayedStep("t", 3, replayed({}).ask, OSLO, answers, "reconstructed")])
+    assert made.record is not None
+    where = made.record.provenance
+    assert where.why == "2 of 3 teachers do the same; the student did something else"
+    assert (where.teachers, where.agreement, where.cost, where.fidelity) == (("a", "b"), 2 / 3, 0.75, "reconstructed")
+    (free,) = build_pairs([replayed({"a": ROME, "b": ROME})])
+    assert free.record is not None
+    assert free.record.provenance.cost is None
+
+
+def test_texts_are_compared_by_a_judge_where_there_is_one() -> None:
+    """Two answers in other marks: no majority by their text, one by their words; the student said the same too."""
+    yes, also, no = act(Text("Yes, it rains.")), act(Text("yes it RAINS")), act(Text("No."))
+    said = {"a": yes, "b": also}
+    assert [one.dropped for one in build_pairs([replayed(said, student=no)])] == ["tie"]
+    (made,) = build_pairs([replayed(said, student=no)], Choice(same_text=words))
+    assert made.record is not None
+    assert made.record.action == yes
+    (none,) = build_pairs([replayed(said, student=act(Text("YES it rains!")))], Choice(same_text=words))
+    assert none.dropped == "same_as_student"
 
 
 def recovered(first: str, second: str) -> TraceBuilder:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from postgrad.core.actor import Ask, Sampling
+import msgspec
+
+from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.message import Message
-from postgrad.teachers.cache import CachedActor
+from postgrad.teachers.cache import AnswerCache, CachedActor
 from postgrad.teachers.scripted import ScriptedActor
 
 
@@ -39,6 +41,13 @@ def test_all_that_decides_an_answer_is_in_the_key(tmp_path: Path) -> None:
     CachedActor(ScriptedActor("b", echo), tmp_path).answer([ask("x")], Sampling())
     assert len(actor.asked) == 4
     assert len(list(tmp_path.rglob("*.json"))) == 5
+
+
+def test_where_a_message_was_read_from_does_not_count(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path, "a")
+    (message,) = ask("x").messages
+    moved = Ask((msgspec.structs.replace(message, records=(7,)),))
+    assert cache.key(moved, Sampling()) == cache.key(ask("x"), Sampling())
 
 
 def test_abstentions_and_broken_files_are_asked_again(tmp_path: Path) -> None:
@@ -73,3 +82,11 @@ def test_lone_surrogates_survive(tmp_path: Path) -> None:
     cached = CachedActor(ScriptedActor("a", echo), tmp_path)
     first = cached.answer([ask("\ud83d")], Sampling())
     assert cached.known([ask("\ud83d")], Sampling()) == list(first)
+
+
+def test_what_an_answer_cost_is_found_by_its_key(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path, "a")
+    cache.put("k1", Answer(Message.of("assistant", "x"), "m", cost=0.5))
+    cache.put("k2", Answer(Message.of("assistant", "x"), "m"))
+    cache.put("k3", Answer(None, "m"))
+    assert [cache.cost(key) for key in ("k1", "k2", "k3")] == [0.5, 0.0, None]

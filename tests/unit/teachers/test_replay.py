@@ -1,24 +1,29 @@
-"""Replay, its report and its budget, with scripted teachers."""
+"""Replay with scripted teachers and scripted endpoints."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from postgrad.core.actor import Answer, Ask, Sampling
+from postgrad.core.actor import Ask
 from postgrad.core.errors import ConfigError
-from postgrad.core.message import Message, Text
 from postgrad.core.trace import Step, Trace
-from postgrad.teachers.budget import Budget, BudgetReached
+from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import CachedActor
-from postgrad.teachers.prices import Price, read_prices
-from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer, ask_of, replay
-from postgrad.teachers.report import percentile, report, total_cost
+from postgrad.teachers.gateway import Gateway, Limits
+from postgrad.teachers.prices import Price
+from postgrad.teachers.replay import ReplayedStep, Teacher, replay
+from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
+from unit.teachers.asking import SAMPLING, openai, teacher
+from unit.teachers.endpoint_by_script import ERROR, Reply, completion, serving
 
 ROME = act(call("get_weather", {"city": "Rome"}))
+DISCOUNT = Price(1.0, 1.0, cached_input=0.1)
 
 
 def trace(id: str, steps: int = 3) -> Trace:
@@ -28,11 +33,17 @@ def trace(id: str, steps: int = 3) -> Trace:
     return builder.build(id)
 
 
+def over(traces: Sequence[Trace], teachers: Sequence[Teacher], **options: Any) -> list[ReplayedStep]:
+    """All steps of `traces`."""
+    steps = {one.id: [step.index for step in one.steps] for one in traces}
+    return list(replay(traces, steps, teachers, SAMPLING, **options))
+
+
 def test_each_selected_step_is_asked_as_the_student_saw_it() -> None:
     actor = ScriptedActor("a", lambda ask: ROME)
     traces = [trace("x"), trace("y"), trace("z")]
     steps = {"x": [0, 2], "z": [1]}
-    replayed = list(replay(traces, steps, [Teacher("a", actor)], Sampling(), batch=2))
+    replayed = list(replay(traces, steps, [Teacher("a", actor)], SAMPLING, batch=2))
     assert [(step.trace, step.step) for step in replayed] == [("x", 0), ("x", 2), ("z", 1)]
     assert actor.asked == [step.ask for step in replayed]
     assert replayed[1].ask == ask_of(traces[0], traces[0].steps[2])
@@ -48,107 +59,89 @@ def test_a_hint_goes_to_its_teacher_only_and_not_into_the_ask() -> None:
         return f"hint {step.index}" if step.index else None
 
     teachers = [Teacher("told", told, hint=hint), Teacher("plain", plain)]
-    first, second = replay([trace("x")], {"x": [0, 1]}, teachers, Sampling())
+    first, second = over([trace("x", 2)], teachers)
     assert [ask.hint for ask in told.asked] == [None, "hint 1"]
     assert [ask.hint for ask in plain.asked] == [None, None]
-    assert second.ask.hint is None
+    assert (first.answers["told"].hint, second.ask.hint) == (None, None)
     assert (second.answers["told"].hint, second.answers["plain"].hint) == ("hint 1", None)
-    assert report([first, second], teachers)["told"]["hinted"] == 1
 
 
 def test_a_second_replay_is_all_from_the_cache(tmp_path: Path) -> None:
     actor = ScriptedActor("a", lambda ask: ROME)
     teachers = [Teacher("a", CachedActor(actor, tmp_path))]
-    first = list(replay([trace("x")], {"x": [0, 1]}, teachers, Sampling()))
-    second = list(replay([trace("x")], {"x": [0, 1, 2]}, teachers, Sampling()))
+    first = over([trace("x", 2)], teachers)
+    second = over([trace("x", 3)], teachers)
     assert [step.answers["a"].cached for step in first] == [False, False]
     assert [step.answers["a"].cached for step in second] == [True, True, False]
     assert len(actor.asked) == 3
 
 
-def answered(*answers: Answer, cached: int = 0) -> list[ReplayedStep]:
-    ask = Ask((Message.of("user", "?"),), (WEATHER,))
-    return [
-        ReplayedStep("t", place, ask, ROME, {"a": TeacherAnswer(answer, "HTTP endpoint", cached=place < cached)})
-        for place, answer in enumerate(answers)
-    ]
+def test_teachers_of_every_kind_answer_each_step_in_the_order_of_the_recipe(tmp_path: Path) -> None:
+    with serving(completion("far")) as endpoint:
+        teachers = [
+            Teacher("near", ScriptedActor("near", lambda ask: ROME)),
+            Teacher("http", teacher(tmp_path, openai(endpoint.base_url))),
+        ]
+        replayed = over([trace("x"), trace("y")], teachers, batch=4)
+    assert [list(step.answers) for step in replayed] == [["near", "http"]] * 6
+    texts = [step.answers["http"].answer.message for step in replayed]
+    assert [message.text for message in texts if message] == ["far"] * 6
 
 
-def test_report_by_hand() -> None:
-    """Costs 1 + 2 + 4, the first one cached: cost 7, paid 6. Seconds 1..4: p50 is the 2nd, p95 the 4th."""
-    steps = answered(
-        Answer(ROME, "m-1", seconds=4.0, cost=1.0),
-        Answer(act(call("get_weather", {"city": 5})), "m-2", seconds=1.0, cost=2.0),
-        Answer(act(Text(" ")), "m-1", seconds=2.0, cost=4.0),
-        Answer(None, "m-1", stop_reason="refused: 400 too long", seconds=3.0),
-        cached=1,
-    )
-    told = report(steps, [Teacher("a", ScriptedActor("a", {}, kind="HTTP endpoint"), metered=True)])["a"]
-    assert told == {
-        "kind": "HTTP endpoint",
-        "models": ["m-1", "m-2"],
-        "answers": 3,
-        "abstentions": 1,
-        "refusals": {"refused: 400 too long": 1},
-        "invalid": 2,
-        "invalid_reasons": {"against_schema": 1, "empty": 1},
-        "hinted": 0,
-        "cost": 7.0,
-        "paid": 6.0,
-        "seconds_p50": 2.0,
-        "seconds_p95": 4.0,
-        "cache_hits": 1,
-    }
+def test_with_a_discount_a_traces_steps_go_one_after_the_other_and_traces_side_by_side(tmp_path: Path) -> None:
+    """Two traces of three steps. Each begins with the same tools, so the first leads; then the other runs beside it."""
+    with serving(answer=lambda body: Reply(completion("hi").body, wait=0.05)) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=DISCOUNT, limits=Limits(8))
+        over([trace("x"), trace("y")], [Teacher("http", asked, price=DISCOUNT)])
+    requests = [(body["messages"][0]["content"], len(body["messages"])) for body in endpoint.requests]
+    for city in "xy":
+        assert [length for words, length in requests if words == f"weather in {city}?"] == [1, 3, 5]
+    assert requests[0] == ("weather in x?", 1)
+    assert endpoint.most_at_once == 2
 
 
-def test_an_unknown_price_is_unknown_and_a_free_teacher_is_free() -> None:
-    answers = [step.answers["a"] for step in answered(Answer(ROME, "m", cost=1.0), Answer(ROME, "m"))]
-    assert total_cost(answers, metered=True) == "unknown"
-    assert total_cost(answers, metered=False) == 1.0
-    assert total_cost([], metered=True) == 0.0
+def test_without_a_discount_everything_goes_at_once(tmp_path: Path) -> None:
+    with serving(answer=lambda body: Reply(completion("hi").body, wait=0.1)) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=Limits(8))
+        over([trace("x"), trace("y")], [Teacher("http", asked)])
+    assert endpoint.most_at_once == 6
 
 
-def test_percentile_of_nothing_and_of_one() -> None:
-    assert percentile([], 0.5) is None
-    assert percentile([3.0], 0.95) == 3.0
+def test_a_budget_ends_a_replay_at_steps_that_all_have_answered(tmp_path: Path) -> None:
+    """A written token costs 1 US dollar, 20 are written and 64 may be: of 100 US dollars 20, 40 leave room for 64."""
+    price = Price(0.0, 1e6)
+    with serving(completion("hi")) as endpoint:
+        gateway = Gateway(budget=Budget(100.0))
+        dear = teacher(tmp_path, openai(endpoint.base_url), price=price, gateway=gateway, limits=Limits(1))
+        free = ScriptedActor("free", lambda ask: ROME)
+        replayed = over([trace("x", 5)], [Teacher("http", dear, price=price), Teacher("free", free)])
+        assert len(endpoint.requests) == 2
+    assert [step.step for step in replayed] == [0, 1]
+    assert all(set(step.answers) == {"http", "free"} for step in replayed)
+    assert (gateway.budget.paid, gateway.budget.stopped) == (40.0, True)
+    assert len(free.asked) == 2
 
 
-def test_a_budget_is_never_exceeded() -> None:
-    """A completion token costs 1 US dollar and 10 may be written: a call may cost 10, costs 4; budget 25.
-
-    Before call 1: 0 + 10 fits; 2: 4 + 10; 3: 8 + 10; 4: 12 + 10; 5: 16 + 10 = 26 > 25 stops. Paid 16.
-    """
-
-    class Dear:
-        name, kind = "a", "HTTP endpoint"
-
-        def answer(self, asks: list[Ask], sampling: Sampling) -> list[Answer]:
-            return [Answer(ROME, "m", cost=4.0) for _ in asks]
-
-    teacher = Teacher("a", Dear(), metered=True, price=Price(0.0, 1e6))
-    sampling = Sampling(max_new_tokens=10)
-    budget = Budget(25.0, [teacher], sampling)
-    steps = replay([trace("x", 9)], {"x": list(range(9))}, [teacher], sampling, batch=1, before=budget.check)
-    for _ in range(4):
-        budget.pay(next(steps))
-    assert budget.paid == 16.0
-    with pytest.raises(BudgetReached):
-        next(steps)
+def test_a_leader_that_fails_does_not_hold_the_others(tmp_path: Path) -> None:
+    with serving(Reply(ERROR, 400), completion("hi")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=DISCOUNT)
+        replayed = over([trace("x", 1), trace("y", 1)], [Teacher("http", asked, price=DISCOUNT)])
+    assert [step.answers["http"].answer.error for step in replayed] == ["refused", None]
 
 
-def test_a_budget_needs_prices() -> None:
-    free = Teacher("local", ScriptedActor("local", {}))
-    Budget(1.0, [free], Sampling())
-    with pytest.raises(ConfigError, match="far has no known price"):
-        Budget(1.0, [free, Teacher("far", ScriptedActor("far", {}), metered=True)], Sampling())
+def test_a_users_mistake_ends_a_replay_once_what_is_under_way_has_ended(tmp_path: Path) -> None:
+    def say(body: dict[str, Any]) -> Reply:
+        return Reply(ERROR, 401) if "x" in body["messages"][0]["content"] else Reply(completion("hi").body, wait=0.2)
+
+    with serving(answer=say) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=Limits(8))
+        with pytest.raises(ConfigError, match="refused the key"):
+            over([trace("x", 1), trace("y", 1)], [Teacher("http", asked)])
+        (known,) = asked.known([ask_of(trace("y", 1), trace("y", 1).steps[0])], SAMPLING)
+    assert known is not None
+    assert known.message is not None
 
 
-def test_shipped_prices_are_dated_and_own_ones_are_checked(tmp_path: Path) -> None:
-    assert read_prices().models
-    assert len(read_prices().as_of) == 10
-    own = tmp_path / "prices.yaml"
-    own.write_text('as_of: "2026-01-01"\nmodels: {m: {input: 1, output: 2}}\n', encoding="utf-8")
-    assert read_prices(own).models["m"].cost(prompt_tokens=1_000_000, completion_tokens=500_000) == 2.0
-    own.write_text("models: {m: {in: 1}}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="cannot use the price file"):
-        read_prices(own)
+def test_an_ask_is_the_context_alone() -> None:
+    one = trace("x", 1)
+    assert ask_of(one, one.steps[0]) == Ask(one.context(one.steps[0]), (WEATHER,), "task-x")

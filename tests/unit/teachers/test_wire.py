@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from postgrad.core.actor import Ask
 from postgrad.core.message import Media, Message, Reasoning, Text, ToolResult
 from postgrad.teachers.wire import NO_RESULT, ToolNames, read_message, wire_messages, wire_tools
@@ -80,6 +82,16 @@ def test_tool_names_are_made_acceptable_and_put_back() -> None:
     raw = {"content": None, "tool_calls": [{"function": {"name": "math_sum", "arguments": "{}"}}]}
     message = read_message(raw, names)
     assert message.tool_calls[0].name == "math.sum"
+
+
+@pytest.mark.parametrize("calls", ["x", 5, [None], ["x"], [{"function": None}], [{"function": "f"}], {}])
+def test_calls_that_are_none_are_left_out(calls: object) -> None:
+    assert read_message({"content": None, "tool_calls": calls}, ToolNames([])).blocks == ()
+
+
+def test_text_that_comes_in_parts_is_one() -> None:
+    raw = {"content": [{"type": "text", "text": "a"}, None, {"type": "image"}, {"type": "text", "text": "b"}]}
+    assert read_message(raw, ToolNames([])).text == "ab"
 
 
 def test_arguments_that_come_as_an_object_are_read() -> None:

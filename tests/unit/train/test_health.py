@@ -17,11 +17,34 @@ def observe(watch: ChannelHealth, count: int, norm: float) -> None:
     watch.observe({"a": 1, "b": count}, {"a": 1.0, "b": norm})
 
 
-def test_no_items_in_the_first_step():
-    with pytest.raises(DeadChannel, match="channel 'b': no items in the first step") as caught:
-        observe(health(), 0, 0.0)
-    assert caught.value.channel == "b"
-    assert caught.value.exit_code == 2
+def test_no_items_in_the_first_steps_may_be_chance():
+    """Nothing failed at steps 0 and 1, so nothing was hinted; step 2 brings items, which is the first contact."""
+    watch = health(patience=3)
+    for _ in range(2):
+        assert not watch.awaits({"a": 0, "b": 0})
+        observe(watch, 0, 0.0)
+    assert watch.awaits({"a": 1, "b": 1})
+    observe(watch, 1, 1.0)
+    assert not watch.awaits({"a": 1, "b": 1})
+    watch.finish()
+
+
+def test_no_items_for_the_patience_is_death():
+    watch = health(patience=2)
+    observe(watch, 0, 0.0)
+    with pytest.raises(
+        DeadChannel, match=r"'b': .*2 steps in a row: no items in 2; feed it, or set its weight to 0"
+    ) as c:
+        observe(watch, 0, 0.0)
+    assert c.value.channel == "b"
+    assert c.value.exit_code == 2
+
+
+def test_never_an_item_in_a_short_run_is_death():
+    watch = health(patience=8)
+    observe(watch, 0, 0.0)
+    with pytest.raises(DeadChannel, match="'b': no gradient in any of the 1 steps: no items in 1"):
+        watch.finish()
 
 
 def test_patience_counts_consecutive_idle_steps_of_both_kinds():
@@ -37,7 +60,7 @@ def test_steps_without_items_give_no_advice_about_gradients():
     watch = health(patience=2)
     observe(watch, 2, 1.0)
     observe(watch, 0, 0.0)
-    with pytest.raises(DeadChannel, match=r"no items in 2$"):
+    with pytest.raises(DeadChannel, match=r"no items in 2; feed it, or set its weight to 0$"):
         observe(watch, 0, 0.0)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from postgrad.core.annotation import PreferenceItem, Unit
+from postgrad.core.annotation import PreferenceItem, Unit, on_branches
 from postgrad.train.channels import build_channels
 from postgrad.train.loop import train
 from postgrad.train.step import Gradients, StepRunner
@@ -69,6 +69,24 @@ def test_one_forest_equals_a_forest_per_unit(kinds: tuple[str, ...]):
         assert whole.counts == parts.counts
         metrics = {name: tuple(mean) for name, mean in whole.tallies[kind].metrics.items()}
         assert metrics == {name: pytest.approx(tuple(m), rel=1e-5) for name, m in parts.tallies[kind].metrics.items()}
+
+
+def test_a_unit_that_is_cut_at_its_branches_gives_the_same_gradients():
+    """One unit of six branches on one prompt (a trace's steps, the completions of a group) against a budget that
+    holds two of them: the prompt is computed three times or more, every token scored once.
+    """
+    parts = [unit for kind in KINDS for unit in mixed_units(11, each=6, kinds=(kind,))[1::2]]
+    branches = tuple(branch for part in parts for branch in part.branches)
+    items, start = [], 0
+    for part in parts:
+        items += [on_branches(item, {b: start + b for b in range(len(part.branches))}) for item in part.items]
+        start += len(part.branches)
+    unit = Unit(branches, tuple(items))
+    whole, one = gradients([unit])
+    cut, many = gradients([unit], budget=20)
+    assert many.tokens > one.tokens
+    assert many.counts == one.counts
+    torch.testing.assert_close(whole, cut, rtol=1e-6, atol=1e-7)
 
 
 def test_order_of_units_changes_nothing():

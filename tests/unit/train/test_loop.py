@@ -80,7 +80,7 @@ def test_token_budget_changes_no_weight(tmp_path: Path):
 
 def test_clipping_bounds_the_step(tmp_path: Path):
     """The logged norm is the one before clipping. With eps = 1 a step is at most lr · g: 0.005 · 1e-6 when clipped."""
-    weights, plain = [], {"eps": 1.0, "weight_decay": 0.0, "warmup_steps": 0}
+    weights, plain = [], {"settings": {"eps": 1.0}, "weight_decay": 0.0, "warmup_steps": 0}
     for clip in (None, 1e-6):
         policy = TinyPolicy()
         settings = config(steps=1, channels={"cross_entropy": {}}, optim={"clip_norm": clip} | plain)
@@ -99,12 +99,29 @@ def test_bfloat16_autocast_is_near_and_not_equal(tmp_path: Path):
     assert losses[1] == pytest.approx(losses[0], abs=0.05)
 
 
-def test_a_channel_without_items_stops_before_any_weight_moves(tmp_path: Path):
+def test_a_channel_that_never_has_items_stops_the_run(tmp_path: Path):
+    with pytest.raises(DeadChannel, match="channel 'divergence': nothing to train on for 2 steps in a row: no items"):
+        run(tmp_path, config(steps=5, patience=2), lambda step: mixed_units(step, kinds=KINDS[:2]))
+    with pytest.raises(DeadChannel, match="channel 'divergence': no gradient in any of the 3 steps: no items in 3"):
+        run(tmp_path / "short", config(), lambda step: mixed_units(step, kinds=KINDS[:2]))
+
+
+def test_a_channel_without_items_at_first_is_measured_when_it_gets_some(tmp_path: Path):
+    """Divergence has items from step 2 on: its reach is checked there, and only there is it done channel by channel."""
+    _, memory = run(tmp_path, config(steps=4), lambda step: mixed_units(step, kinds=KINDS if step > 1 else KINDS[:2]))
+    measured = [sorted(k for k in line if k.startswith("weight_gradient_norm/divergence")) for line in memory.lines]
+    assert [bool(names) for names in measured] == [True, False, True, False]
+    assert memory.lines[0]["weight_gradient_norm/divergence"] == 0
+    assert memory.lines[2]["weight_gradient_norm/divergence"] > 0
+
+
+def test_a_later_first_contact_must_reach_a_weight_too(tmp_path: Path):
+    """Cross-entropy alone can train the head; what the policy gradient has to say is cut off below."""
     policy = TinyPolicy()
-    before = policy.weights()
-    with pytest.raises(DeadChannel, match="channel 'divergence': no items in the first step"):
-        run(tmp_path, config(), lambda step: mixed_units(step, kinds=KINDS[:2]), policy=policy)
-    assert all(torch.equal(before[name], weight) for name, weight in policy.weights().items())
+    policy.model.requires_grad_(False)
+    policy.model.register_parameter("unused", torch.nn.Parameter(torch.ones(2)))
+    with pytest.raises(DeadChannel, match="'cross_entropy': its gradient reaches no trainable weight"):
+        run(tmp_path, config(), lambda step: mixed_units(step) if step else [], policy=policy)
 
 
 def test_equal_rewards_stop_the_run_after_patience_and_say_what_to_do(tmp_path: Path):

@@ -31,19 +31,23 @@ class TinyModel(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(VOCABULARY, WIDTH)
         self.position = nn.Embedding(64, WIDTH)
-        self.qkv = nn.ModuleList(nn.Linear(WIDTH, 3 * WIDTH) for _ in range(layers))
-        self.mlp = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(layers))
+        qkv = [nn.Linear(WIDTH, 3 * WIDTH) for _ in range(layers)]
+        mlp = [nn.Linear(WIDTH, WIDTH) for _ in range(layers)]
+        self.layers = nn.ModuleList(nn.ModuleDict({"qkv": q, "mlp": m}) for q, m in zip(qkv, mlp, strict=True))
         self.norm = nn.LayerNorm(WIDTH)
         self.dropout = nn.Dropout(dropout)
         self.unembed = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embed
+
     def hidden_TD(self, forest: Forest) -> Tensor:
         x_TD = self.embed(torch.from_numpy(forest.tokens_T)) + self.position(torch.from_numpy(forest.positions_T))
         mask_TT = torch.from_numpy(forest.mask_TT())
-        for qkv, mlp in zip(self.qkv, self.mlp, strict=True):
-            q, k, v = (part[None, None] for part in qkv(x_TD).chunk(3, dim=-1))
+        for layer in self.layers:
+            q, k, v = (part[None, None] for part in layer["qkv"](x_TD).chunk(3, dim=-1))
             x_TD = x_TD + scaled_dot_product_attention(q, k, v, attn_mask=mask_TT)[0, 0]
-            x_TD = x_TD + self.dropout(silu(mlp(x_TD)))
+            x_TD = x_TD + self.dropout(silu(layer["mlp"](x_TD)))
         return self.norm(x_TD)
 
 

@@ -58,3 +58,17 @@ class Shy(ScriptedActor):
     def from_config(cls, config: TeacherConfig) -> Shy:
         """By its name in the recipe."""
         return cls(config.name, lambda ask: Message.of("assistant", "I would rather not."))
+
+
+class Judge(ScriptedActor):
+    """Prefers the action with Rome in it, wherever it stands."""
+
+    @classmethod
+    def from_config(cls, config: TeacherConfig) -> Judge:
+        """By its name in the recipe."""
+        return cls(config.name, lambda ask: Message.of("assistant", _place_of_rome(ask.messages[0].text)))
+
+
+def _place_of_rome(text: str) -> str:
+    first, _, second = text.rpartition("Action A:")[2].partition("Action B:")
+    return "A" if "Rome" in first else "B" if "Rome" in second else "T"

@@ -17,11 +17,12 @@ from postgrad.envs.function_calling import FunctionCalling
 from postgrad.evaluate.store import Evaluated
 from postgrad.evaluate.transcripts import transcripts
 from postgrad.run.config import load
-from postgrad.signals.records import read_records, write_records
+from postgrad.signals.records import read_lines, read_records, write_records
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
 from postgrad.traces.redact import Redactor
-from postgrad.verbs import replay
+from postgrad.verbs import correct, replay
 from postgrad.verbs.build import CONFIG, run, show
+from postgrad.verbs.build_config import RECIPES
 from unit.signals.traces_by_hand import TraceBuilder, act, bash, call
 from unit.verbs.replay_setting import RIGHT, SECRET, make_store, weather_traces
 
@@ -40,7 +41,7 @@ def build(out: Path, **options: Any) -> dict[str, Any]:
 
 
 def replayed(tmp_path: Path, store: Path, **more: Any) -> Path:
-    options = {"store": str(store), "teachers": TEACHERS, "select": "all", **more}
+    options = {"store": str(store), "teachers": TEACHERS, "steps": "all", **more}
     return Path(replay.run(load(replay.CONFIG, None, options), tmp_path / "replay")["replayed"])
 
 
@@ -50,7 +51,7 @@ def test_every_kind_by_hand(tmp_path: Path) -> None:
     sft: 3 rows. preference: 2 pairs, the right one is the student's. hinted: the two error sites. recovery: none later.
     """
     store = make_store(tmp_path, weather_traces())
-    result = build(tmp_path / "build", store=store, replayed=replayed(tmp_path, store))
+    result = build(tmp_path / "build", store=store, replays=replayed(tmp_path, store))
     assert result["records"] == {"total": 7, "sft": 3, "preference": 2, "recovery": 0, "hinted": 2}
     assert result["dropped"] == {"preference": {"same_as_student": 1}, "recovery": {"not_recovered": 1}}
     rows = list(read_records(Path(result["path"])))
@@ -59,7 +60,7 @@ def test_every_kind_by_hand(tmp_path: Path) -> None:
     assert {row.weight for row in pairs} == {2 / 3}
     assert {row.provenance.teachers for row in pairs} == {("one", "two")}
     hinted = [row for row in rows if row.hint is not None]
-    assert [row.provenance.rule for row in hinted] == ["verifier/1", "invalid_call/1"]
+    assert [row.provenance.rule for row in hinted] == ["verifier/1", "invalid_call/2"]
     assert hinted[0].action.tool_calls[0].arguments == {"city": "Oslo"}
     json.dumps(result)
     show(result)
@@ -114,7 +115,7 @@ def test_no_secret_reaches_a_row(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     path = replayed(tmp_path, store)
     assert SECRET in path.read_text(encoding="utf-8")  # the replay is as private as the store; rows are not
-    result = build(tmp_path / "build", store=store, replayed=path)
+    result = build(tmp_path / "build", store=store, replays=path)
     text = Path(result["path"]).read_text(encoding="utf-8")
     assert SECRET not in text
     assert "<secret:" in text
@@ -129,18 +130,163 @@ def test_a_secret_does_not_look_like_a_disagreement(tmp_path: Path) -> None:
     answers = {name: TeacherAnswer(Answer(marked, name), "local model") for name in ("one", "two")}
     path = tmp_path / "replayed.jsonl"
     write_records(path, [ReplayedStep("t", 0, Ask((Message.of("user", "push it"),)), student, answers)])
-    result = build(tmp_path, replayed=path, kinds=["preference"])
+    result = build(tmp_path, replays=path, kinds=["preference"])
     assert result["dropped"] == {"preference": {"same_as_student": 1}}
 
 
 def test_kinds_are_chosen_and_gold_needs_a_gold_teacher(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     path = replayed(tmp_path, store)
-    only = build(tmp_path / "a", replayed=path, kinds=["preference"])
+    only = build(tmp_path / "a", replays=path, kinds=["preference"])
     assert only["records"] == {"total": 2, "preference": 2}
-    gold = build(tmp_path / "b", replayed=path, kinds=["sft"], imitate="gold")
-    assert gold["records"] == {"total": 0, "sft": 0}
-    assert gold["dropped"] == {"sft": {"no_answer": 3}}
+    with pytest.raises(ConfigError, match="no teacher of these replays gave gold answers"):
+        build(tmp_path / "b", replays=path, kinds=["sft"], imitate="gold")
+    named = build(tmp_path / "c", replays=path, kinds=["sft", "preference"], imitate="one")
+    assert named["records"] == {"total": 5, "sft": 3, "preference": 2}
+    assert named["rules"] == {"teacher/1": 5}
+    with pytest.raises(ConfigError, match="nobody of that name answered"):
+        build(tmp_path / "d", replays=path, kinds=["sft"], imitate="onee")
+
+
+def test_gold_answers_give_pairs_too(tmp_path: Path) -> None:
+    """Two of the three students' actions differ from the gold teacher's, whatever the others say."""
+    store = make_store(tmp_path, weather_traces())
+    steps = list(read_lines(replayed(tmp_path, store), ReplayedStep))
+    told = [
+        replace(step, answers={**step.answers, "one": replace(step.answers["one"], kind="gold answers")})
+        for step in steps
+    ]
+    write_records(tmp_path / "gold.jsonl", told)
+    result = build(tmp_path / "out", replays=tmp_path / "gold.jsonl", recipe="preferences", imitate="gold")
+    assert result["records"]["preference"] == 2
+    assert result["rules"] == {"gold/1": 2}
+    assert {row.provenance.teachers for row in read_records(Path(result["path"]))} == {("one",)}
+
+
+def test_recipes_make_the_kinds_that_belong_together(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    replays = replayed(tmp_path, store).parent  # the replay's folder will do
+    made = {name: build(tmp_path / name, store=store, replays=replays, recipe=name) for name in RECIPES}
+    assert {name: set(result["records"]) - {"total"} for name, result in made.items()} == {
+        name: set(kinds) for name, kinds in RECIPES.items()
+    }
+    assert {name: result["records"]["total"] for name, result in made.items()} == {
+        "preferences": 2,
+        "hints": 2,
+        "sft": 3,
+        "distill": 3,
+    }
+    assert made["distill"]["levels"] == {"no_student": 3}
+    rows = list(read_records(Path(made["preferences"]["path"])))
+    assert {row.provenance.fidelity for row in rows} == {"exact"}
+    assert all(row.provenance.why and row.provenance.cost is None for row in rows)
+
+
+def test_what_the_inputs_cannot_feed_is_an_error_and_of_a_recipe_said(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    path = replayed(tmp_path, store)
+    with pytest.raises(ConfigError, match=r"kind recovery cannot be made from these inputs.*a store"):
+        build(tmp_path, replays=path, kinds=["sft", "recovery"])
+    with pytest.raises(ConfigError, match=r"kind sft cannot be made from these inputs.*--replays"):
+        build(tmp_path, store=store, kinds=["sft"])
+    with pytest.raises(ConfigError, match="recipe hints cannot be made"):
+        build(tmp_path, replays=path, recipe="hints")
+    with pytest.raises(ConfigError, match="recipe distill cannot be made"):
+        build(tmp_path, store=store, recipe="distill")
+    with pytest.raises(ConfigError, match="the recipe and the kinds"):
+        build(tmp_path, store=store, recipe="hints", kinds=["hinted"])
+    result = build(tmp_path, store=store, recipe="preferences")
+    assert result["left_out"] == {"preference": "--replays, the folder of a replay"}
+    for setting in ({"imitate": "gold"}, {"mix": "1"}, {"distill.student": "x"}, {"models.judges": ["a"]}):
+        with pytest.raises(ConfigError, match="has no effect here"):
+            build(tmp_path, store=store, kinds=["recovery"], **setting)
+    with pytest.raises(DataError, match="no replay here"):
+        build(tmp_path, replays=store, kinds=["sft"])
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(DataError, match="no step was replayed"):
+        build(tmp_path, replays=tmp_path / "empty.jsonl", kinds=["sft"])
+
+
+def test_costs_are_those_of_all_answers(tmp_path: Path) -> None:
+    """Two steps, teachers at 0.25 and 0.125 a step; one of them gives a pair: 0.75 in all, 0.75 a pair."""
+    steps = []
+    for number, (first, second) in enumerate([(RIGHT, RIGHT), (RIGHT, Message.of("assistant", "no"))]):
+        answers = {
+            "a": TeacherAnswer(Answer(first, "a", cost=0.25), "HTTP endpoint"),
+            "b": TeacherAnswer(Answer(second, "b", cost=0.125), "HTTP endpoint"),
+        }
+        steps.append(ReplayedStep("t", number, Ask((Message.of("user", f"{number}"),)), act(call("x", {})), answers))
+    write_records(tmp_path / "replayed.jsonl", steps)
+    result = build(tmp_path / "out", replays=tmp_path, recipe="preferences")
+    assert result["records"]["preference"] == 1
+    assert result["dropped"] == {"preference": {"tie": 1}}
+    assert result["costs"] == {"replays": 0.75, "teachers": {"a": 0.5, "b": 0.25}, "per_pair": 0.75, "models": 0.0}
+    (row,) = read_records(Path(result["path"]))
+    assert row.provenance.cost == 0.375
+
+
+def test_an_only_teacher_is_learnt_from_but_is_no_majority(tmp_path: Path) -> None:
+    step = ReplayedStep(
+        "t", 0, Ask((Message.of("user", "?"),)), act(call("x", {})), {"a": TeacherAnswer(Answer(RIGHT, "a"), "script")}
+    )
+    write_records(tmp_path / "replayed.jsonl", [step])
+    result = build(tmp_path / "a", replays=tmp_path, kinds=["sft", "preference", "distill"])
+    assert result["records"] == {"total": 1, "sft": 1, "preference": 0, "distill": 0}
+    assert result["dropped"] == {"preference": {"low_agreement": 1}, "distill": {"duplicate": 1}}
+    assert build(tmp_path / "b", replays=tmp_path, kinds=["preference"], imitate="a")["records"]["preference"] == 1
+
+
+def test_corrections_are_learnt_with_a_mix_of_what_was_right(tmp_path: Path) -> None:
+    """One correction gives a row to imitate and, as it has a reason, a verdict triple; 0.5 * 2 = 1 row is mixed in."""
+    store = make_store(tmp_path, weather_traces())
+    options = {
+        "where": str(store),
+        "trace": "trace-0",
+        "step": "0",
+        "calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}],
+    }
+    correct.run(load(correct.CONFIG, None, {**options, "reason": "I said Rome", "by": "ada"}), tmp_path)
+    result = build(tmp_path / "out", store=store, kinds=["correction", "corrected", "refined"], mix="0.5")
+    assert result["records"] == {"total": 4, "correction": 1, "corrected": 1, "refined": 1, "taken": 1}
+    pair = next(row for row in read_records(Path(result["path"])) if row.rejected is not None)
+    assert pair.action.tool_calls[0].arguments == {"city": "Rome"}
+    assert (pair.provenance.rule, pair.provenance.teachers, pair.provenance.why) == (
+        "correction/1",
+        ("human:ada",),
+        "I said Rome",
+    )
+
+
+def test_judges_confirm_pairs_and_are_named(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    path = replayed(tmp_path, store)
+    judges = {
+        "teachers": [
+            {"name": "x", "kind": "unit.verbs.replay_setting:Judge", "model": "gpt-x"},
+            {"name": "y", "kind": "unit.verbs.replay_setting:Judge", "model": "claude-y"},
+            {"name": "z", "kind": "unit.verbs.replay_setting:Judge", "model": "claude-z"},
+        ],
+        "judges": ["x", "y"],
+    }
+    result = build(tmp_path / "out", replays=path, kinds=["preference"], models=judges)
+    assert result["records"]["preference"] == 2
+    rows = list(read_records(Path(result["path"])))
+    assert all(row.provenance.why.endswith("judges x, y agree") for row in rows)
+    with pytest.raises(ConfigError, match="judges of two families"):
+        build(tmp_path / "a", replays=path, kinds=["preference"], models={**judges, "judges": ["y", "z"]})
+    with pytest.raises(ConfigError, match="no model of this name; got 'w'"):
+        build(tmp_path / "b", replays=path, kinds=["preference"], models={**judges, "judges": ["x", "w"]})
+
+
+def test_half_of_a_hint_writer_is_an_error(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with pytest.raises(ConfigError, match="half of a hint writer"):
+        build(tmp_path, store=store, recipe="hints", hints={"layers": ["writer"]})
+    models = {"teachers": [{"name": "w", "kind": "unit.verbs.replay_setting:Shy"}], "writer": "w"}
+    with pytest.raises(ConfigError, match="half of a hint writer"):
+        build(tmp_path, store=store, recipe="hints", models=models)
+    result = build(tmp_path, store=store, recipe="hints", hints={"layers": ["writer"]}, models=models)
+    assert [row.hint for row in read_records(Path(result["path"]))] == ["I would rather not."] * 2
 
 
 def test_equal_rows_are_one(tmp_path: Path) -> None:
@@ -157,7 +303,7 @@ def test_equal_rows_are_one(tmp_path: Path) -> None:
 def test_built_twice_is_the_same_file(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     path = replayed(tmp_path, store)
-    one, two = (Path(build(tmp_path / name, store=store, replayed=path)["path"]) for name in ("a", "b"))
+    one, two = (Path(build(tmp_path / name, store=store, replays=path)["path"]) for name in ("a", "b"))
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -167,6 +313,6 @@ def test_mistakes_of_the_user(tmp_path: Path) -> None:
     bad = tmp_path / "replayed.jsonl"
     bad.write_text("{}\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 1 is no ReplayedStep"):
-        build(tmp_path, replayed=bad)
+        build(tmp_path, replays=bad)
     with pytest.raises(DataError, match="no trace store"):
         build(tmp_path, store=tmp_path / "nowhere")

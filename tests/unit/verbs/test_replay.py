@@ -7,25 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from postgrad.core.actor import Sampling
 from postgrad.core.canonical import canonical_json
-from postgrad.core.errors import ConfigError, DataError, OutsideFailure
+from postgrad.core.errors import ConfigError, DataError
 from postgrad.envs.environment import load_environment
 from postgrad.run.config import load
 from postgrad.signals.records import read_lines
 from postgrad.teachers.replay import ReplayedStep
-from postgrad.verbs.replay import CONFIG, ReplayConfig, run, show
+from postgrad.verbs.replay import CONFIG, ReplayConfig, exit_code, run, show
 from unit.signals.traces_by_hand import TraceBuilder, act, call
-from unit.teachers.endpoint_by_script import Endpoint, Reply, completion, serving
+from unit.teachers.endpoint_by_script import ERROR, Endpoint, Reply, completion, serving
 from unit.verbs.replay_setting import RIGHT, SECRET, make_store, weather_traces
 
 SURE = {"name": "sure", "kind": "unit.verbs.replay_setting:Sure"}
 ANSWER = completion(calls=[("get_weather", '{"city": "Rome"}')])
+FREE = {"input": 0, "output": 0}
 
 
-def http(endpoint: Endpoint, **more: Any) -> dict[str, Any]:
-    at = {"base_url": endpoint.base_url, "max_retries": 0, "concurrency": 1}
-    return {"name": "http", "kind": "openai", "model": "m-1", "endpoint": at, **more}
+def http(endpoint: Endpoint | str, **more: Any) -> dict[str, Any]:
+    url = endpoint if isinstance(endpoint, str) else endpoint.base_url
+    at = {"base_url": url, "max_retries": 0, "concurrency": 1}
+    return {"name": "http", "kind": "openai", "model": "m-1", "price": FREE, **at, **more}
 
 
 def config(store: Path, *teachers: dict[str, Any], **more: Any) -> ReplayConfig:
@@ -36,23 +40,45 @@ def test_error_sites_are_replayed_and_reported(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     with serving(ANSWER) as endpoint:
         result = run(config(store, SURE, http(endpoint)), tmp_path / "out")
-    assert (result["selected"], result["steps"], result["stopped"]) == (2, 2, None)
+    assert (result["selected"], result["steps"], result["stopped_by_budget"]) == (2, 2, False)
     assert {name: one["answers"] for name, one in result["teachers"].items()} == {"sure": 2, "http": 2}
-    assert result["teachers"]["http"]["cost"] == "unknown"
-    assert result["teachers"]["http"]["models"] == ["served-1"]
-    assert result["teachers"]["sure"]["cost"] == 0.0
+    assert (result["calls"], result["cached"], result["cost"], result["errors"]) == (4, 0, 0.0, {})
+    assert result["teachers"]["http"]["models"] == ["m-1"]
+    assert (result["teachers"]["http"]["tokens_in"], result["teachers"]["http"]["tokens_out"]) == (200, 40)
     first, second = read_lines(Path(result["replayed"]), ReplayedStep)
     assert first.action.tool_calls[0].arguments == {"city": "Oslo"}
     assert second.action.tool_calls[0].parse_error
     assert first.answers["sure"].answer.message == RIGHT
     json.dumps(result)
     show(result)
+    assert exit_code(result) == 0
 
 
-def test_all_steps_and_the_limit(tmp_path: Path) -> None:
+def test_all_steps_the_limit_and_the_worthiest(tmp_path: Path) -> None:
+    """Three steps of about the same cost; the two at error sites are worth most, and 70 % of the cost buys both."""
     store = make_store(tmp_path, weather_traces())
-    assert run(config(store, SURE, select="all"), tmp_path / "a")["steps"] == 3
-    assert run(config(store, SURE, select="all", limit=2), tmp_path / "b")["steps"] == 2
+    assert run(config(store, SURE, steps="all"), tmp_path / "a")["steps"] == 3
+    assert run(config(store, SURE, steps="all", limit=2), tmp_path / "b")["steps"] == 2
+    result = run(config(store, SURE, steps="voi", **{"voi.share": 0.75}), tmp_path / "c")
+    assert [step.trace for step in read_lines(Path(result["replayed"]), ReplayedStep)] == ["trace-0", "trace-2"]
+    assert run(config(store, SURE, steps="voi", limit=1), tmp_path / "d")["steps"] == 1
+
+
+def test_a_plan_asks_nothing_and_goes_with_a_later_run_in_the_same_folder(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        teacher = http(endpoint, price={"input": 1, "output": 2, "batch": 0.5})
+        plan = run(config(store, SURE, teacher, plan=True), tmp_path / "out")
+        assert endpoint.requests == []
+        done = run(config(store, SURE, teacher), tmp_path / "out")
+        after = run(config(store, SURE, teacher, plan=True), tmp_path / "out")
+    assert (plan["steps"], plan["calls"], plan["cached"]) == (2, 4, 0)
+    assert 0 < plan["planned_cost"] == done["planned_cost"] <= plan["planned_most"]
+    assert plan["teachers"]["http"]["batch_cost"] == pytest.approx(plan["planned_cost"] / 2)
+    assert plan["teachers"]["sure"]["cost"] == 0.0
+    assert (after["calls"], after["cached"], after["planned_cost"]) == (0, 4, 0.0)
+    show(plan)
+    json.dumps(plan)
 
 
 def test_what_was_sent_is_redacted_and_on_record(tmp_path: Path) -> None:
@@ -63,63 +89,130 @@ def test_what_was_sent_is_redacted_and_on_record(tmp_path: Path) -> None:
     assert SECRET not in canonical_json(endpoint.requests)
     assert "<secret:" in canonical_json(endpoint.requests)
     sent = json.loads((tmp_path / "out" / "sent.json").read_text())
-    assert sent["http"]["where"] == endpoint.base_url
+    assert sent["http"]["where"] == [endpoint.base_url.removeprefix("http://").removesuffix("/v1")]
     assert sent["sure"]["where"] == "this machine"
-    assert [row["step"] for row in sent["http"]["asks"]] == [0, 0]
-    assert SECRET not in canonical_json(sent)
+    assert [row["trace"] for row in sent["http"]["requests"]] == ["trace-0", "trace-2"]
+    for name in ("sent.json", "calls.jsonl"):
+        text = (tmp_path / "out" / name).read_text()
+        assert SECRET not in text
+        assert "weather in Rome" not in text
 
 
-def test_the_same_command_after_a_failure_asks_only_what_is_missing(tmp_path: Path) -> None:
-    """Three steps, the endpoint dies after the first answer; the second run makes the two calls that are left."""
+def test_the_same_command_asks_only_what_is_missing_wherever_the_server_is(tmp_path: Path) -> None:
+    """Three steps, the endpoint dies after the first answer; at its new address two are asked."""
     store = make_store(tmp_path, weather_traces())
-    down = Reply({"error": {"message": "down"}}, 503)
-    with serving(ANSWER, down) as endpoint:
-        address = endpoint.base_url
-        with pytest.raises(OutsideFailure):
-            run(config(store, http(endpoint), select="all"), tmp_path / "out")
-        assert not (tmp_path / "out" / "replayed.jsonl").exists()
+    with serving(ANSWER, Reply(ERROR, 503)) as endpoint:
+        first = run(config(store, http(endpoint), steps="all"), tmp_path / "out")
+    assert (first["steps"], first["calls"], first["errors"]) == (3, 1, {"server_error": 2})
     with serving(ANSWER) as endpoint:
-        teacher = http(endpoint)
-        answers = tmp_path / "out" / "cache"
-        assert len(list(answers.rglob("*.json"))) == 1
-        endpoint_only = {**teacher, "endpoint": {**teacher["endpoint"], "base_url": address}}
-        with pytest.raises(OutsideFailure):  # the old address is gone: only the cached step would work
-            run(config(store, endpoint_only, select="all"), tmp_path / "out")
-        first = run(config(store, endpoint_only, select="all", limit=1), tmp_path / "out")
-        assert first["teachers"]["http"]["cache_hits"] == 1
-        whole = run(config(store, teacher, select="all"), tmp_path / "out")
-        again = run(config(store, teacher, select="all"), tmp_path / "out")
-        assert len(endpoint.requests) == 3
-    assert (whole["teachers"]["http"]["cache_hits"], again["teachers"]["http"]["cache_hits"]) == (0, 3)
+        again = run(config(store, http(endpoint), steps="all"), tmp_path / "out")
+        assert len(endpoint.requests) == 2
+    assert (again["calls"], again["cached"], again["errors"]) == (2, 1, {})
 
 
-def test_a_budget_stops_the_replay_and_keeps_what_it_has(tmp_path: Path) -> None:
-    """A written token costs 1 US dollar, an answer has 20 and may have 256: one call fits 270, a second does not."""
+def test_a_teacher_that_nobody_can_reach_is_exit_code_3(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    result = run(config(store, SURE, http("http://127.0.0.1:9/v1")), tmp_path / "out")
+    assert (result["steps"], result["errors"]) == (2, {"connection": 2})
+    assert exit_code(result) == 3
+    show(result)
+
+
+def test_a_budget_stops_the_replay_keeps_what_it_has_and_counts_earlier_runs(tmp_path: Path) -> None:
+    """A written token costs 1 US dollar, an answer has 20 and may have 256.
+
+    270 let one call through: 20 are paid, and 20 + 256 is more than 270. A second run with 280 counts those 20:
+    20 + 256 is within it, 40 + 256 is not.
+    """
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        teacher = http(endpoint, price={"input": 0, "output": 1e6})
+        result = run(config(store, teacher, steps="all", budget=270.0), tmp_path / "out")
+        assert (len(endpoint.requests), result["steps"], result["selected"]) == (1, 1, 3)
+        more = run(config(store, teacher, steps="all", budget=280.0), tmp_path / "out")
+        assert len(endpoint.requests) == 2
+    assert (result["stopped_by_budget"], result["cost"]) == (True, 20.0)
+    assert (more["cost"], more["paid_in_all_runs"], more["cached"], more["stopped_by_budget"]) == (20.0, 40.0, 1, True)
+
+
+def test_an_unknown_price_stops_before_any_call(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     prices = tmp_path / "prices.yaml"
-    prices.write_text('as_of: "2026-01-01"\nmodels: {m-1: {input: 0, output: 1000000}}\n', encoding="utf-8")
+    prices.write_text('as_of: "2026-01-01"\nmodels: {m-1: {input: 0, output: 1}}\n', encoding="utf-8")
     with serving(ANSWER) as endpoint:
-        teacher = http(endpoint)
-        teacher["endpoint"]["prices"] = str(prices)
-        result = run(config(store, teacher, select="all", budget=270.0, batch=1), tmp_path / "out")
-        assert len(endpoint.requests) == 1
-    assert (result["steps"], result["selected"]) == (1, 3)
-    assert "budget" in result["stopped"]
-    assert (result["teachers"]["http"]["cost"], result["teachers"]["http"]["paid"]) == (20.0, 20.0)
+        for plan in (False, True):
+            with pytest.raises(ConfigError, match="no known price"):
+                run(config(store, http(endpoint, price=None), plan=plan), tmp_path / "out")
+        assert endpoint.requests == []
+        listed = {"calls.prices": str(prices)}
+        result = run(config(store, http(endpoint, price=None), **listed), tmp_path / "out")
+    assert result["cost"] == pytest.approx(2 * 20 / 1e6)
 
 
-def test_a_budget_without_a_price_is_refused_before_any_call(tmp_path: Path) -> None:
+def test_only_local_teachers_when_so_wanted(tmp_path: Path) -> None:
+    """Also at an address of this machine: what listens there may pass everything on."""
     store = make_store(tmp_path, weather_traces())
     with serving(ANSWER) as endpoint:
-        with pytest.raises(ConfigError, match="no known price"):
-            run(config(store, http(endpoint), budget=1.0), tmp_path / "out")
+        for kind in ("openai", "anthropic", "ollama"):
+            with pytest.raises(ConfigError, match="only local ones"):
+                run(config(store, SURE, http(endpoint, kind=kind), local_only=True), tmp_path / "out")
         assert endpoint.requests == []
+    assert run(config(store, SURE, local_only=True), tmp_path / "out")["steps"] == 2
+
+
+def test_a_file_of_teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is written in the issue: an endpoint's keys beside the name, calls at once for all."""
+    monkeypatch.setenv("TEACHER_KEY", "k-1")
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        price = {"input": 1.0, "output": 2.0, "cached_input": 0.1}
+        one = {"name": "a", "kind": "openai", "base_url": endpoint.base_url, "model": "teacher-a", "price": price}
+        path = tmp_path / "T.yaml"
+        path.write_text(yaml.safe_dump({"teachers": [{**one, "api_key_env": "TEACHER_KEY"}], "concurrency": 3}))
+        asked = load(CONFIG, None, {"store": str(store), "teachers": str(path)})
+        result = run(asked, tmp_path / "out")
+    assert asked.calls.concurrency == 3
+    assert endpoint.headers[0]["authorization"] == "Bearer k-1"
+    assert result["cost"] == pytest.approx(2 * (100 * 1.0 + 20 * 2.0) / 1e6)
+    assert load(CONFIG, None, {"store": "s", "teachers": str(path), "calls.concurrency": "5"}).calls.concurrency == 5
+    path.write_text("teachers: []\nconcurency: 3\n")
+    with pytest.raises(ConfigError, match="concurrency"):
+        load(CONFIG, None, {"store": "s", "teachers": str(path)})
+    path.write_text(yaml.safe_dump({"teachers": [{**one, "endpoint": {"base_url": "http://localhost:1/v1"}}]}))
+    with pytest.raises(ConfigError, match="base_url is given twice"):
+        load(CONFIG, None, {"store": "s", "teachers": str(path)})
+
+
+def test_what_was_recorded_is_played_back_without_a_network(tmp_path: Path) -> None:
+    store, tape = make_store(tmp_path, weather_traces()), tmp_path / "tape.jsonl"
+    with serving(ANSWER) as endpoint:
+        recorded = run(config(store, http(endpoint, tape=str(tape))), tmp_path / "a")
+        assert len(endpoint.requests) == 2
+    played = {"name": "again", "kind": "cassette", "path": str(tape)}
+    result = run(config(store, played, local_only=True), tmp_path / "b")
+    assert (result["steps"], result["teachers"]["again"]["kind"], result["cost"]) == (2, "recorded answers", 0.0)
+    one, other = (list(read_lines(Path(r["replayed"]), ReplayedStep)) for r in (recorded, result))
+    assert [step.answers["http"].answer.message for step in one] == [
+        step.answers["again"].answer.message for step in other
+    ]
+    assert SECRET not in tape.read_text()
+    with pytest.raises(DataError, match="holds no answer"):
+        run(config(store, played, steps="all"), tmp_path / "c")
+
+
+def test_failover_of_a_recipe(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        teacher = http("http://127.0.0.1:9/v1", failover=[{"base_url": endpoint.base_url, "model": "m-2"}])
+        result = run(config(store, teacher), tmp_path / "out")
+    assert result["teachers"]["http"]["models"] == ["m-2"]
+    assert (result["teachers"]["http"]["answers"], result["errors"]) == (2, {})
 
 
 def test_template_hints_go_to_the_teacher_that_wants_them(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     with serving(ANSWER) as endpoint:
-        run(config(store, http(endpoint, hint="template"), select="all"), tmp_path / "out")
+        run(config(store, http(endpoint, hint="template"), steps="all"), tmp_path / "out")
     contents = [body["messages"][-1]["content"] for body in endpoint.requests]
     assert "exactly as the request states" in contents[0]
     assert contents[1] == "weather in Rome, please (1)"
@@ -161,8 +254,24 @@ def test_local_teachers_share_one_model_and_say_how_they_answer(tmp_path: Path) 
     assert first["teachers"]["free"]["kind"] == "local model"
     assert first["teachers"]["held"]["kind"] == "local model, told a hint, constrained"
     assert [one["answers"] for one in first["teachers"].values()] == [2, 2]
-    assert [one["cache_hits"] for one in again["teachers"].values()] == [2, 2]
+    assert [one["cached"] for one in again["teachers"].values()] == [2, 2]
     assert [one["cost"] for one in first["teachers"].values()] == [0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_a_students_uncertainty_counts(tmp_path: Path) -> None:
+    """The random model never says the same twice: at every step its doubt is above the half that disagreement alone
+    gives for two samples of two kinds (1/2 of 1/2), and all three steps are chosen when the share allows it."""
+    from postgrad.traces.store import Store
+    from postgrad.verbs.selection import VoiConfig, prospects_of
+
+    folder = make_store(tmp_path, weather_traces())
+    voi = VoiConfig(student="tiny-random", samples=2, max_new_tokens=8)
+    prospects = list(prospects_of(Store(folder), [], Sampling(), voi))
+    assert [one.trace for one in prospects] == ["trace-0", "trace-1", "trace-2"]
+    assert all(0.25 < one.uncertainty <= 1.0 for one in prospects)
+    asked = config(folder, SURE, steps="voi", **{"voi.student": "tiny-random", "voi.share": 1, "voi.max_new_tokens": 4})
+    assert run(asked, tmp_path / "out")["steps"] == 3
 
 
 def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
@@ -180,7 +289,9 @@ def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
         ([{"name": "a", "kind": "oracle"}], "unknown teacher"),
         ([{"name": "a", "kind": "local"}], "needs model"),
         ([{"name": "a", "kind": "gold"}], "needs environment"),
-        ([{"name": "a", "kind": "openai", "model": "m"}], "needs endpoint.base_url"),
+        ([{"name": "a", "kind": "openai", "model": "m", "price": FREE}], "needs base_url"),
+        ([{"name": "a", "kind": "anthropic", "price": FREE}], "needs model"),
+        ([{"name": "a", "kind": "cassette"}], "needs tape"),
         ([{"name": "a", "kind": "scripted"}], "cannot be made from a recipe"),
         (
             [
@@ -189,6 +300,7 @@ def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
                     "kind": "openai",
                     "model": "m",
                     "constrained": True,
+                    "price": FREE,
                     "endpoint": {"base_url": "http://localhost"},
                 }
             ],
@@ -204,5 +316,5 @@ def test_teachers_that_cannot_be_made(tmp_path: Path, teachers: list[dict[str, A
 
 def test_a_store_without_errors_says_what_to_do(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces()[1:2])
-    with pytest.raises(DataError, match="--select all"):
+    with pytest.raises(DataError, match="--steps all"):
         run(config(store, SURE), tmp_path / "out")

@@ -50,10 +50,10 @@ class FunctionCalling:
         base = {IRRELEVANT: "heldout", PAIRS: "train"}.get(split, split)
         wanted = (1 if split == IRRELEVANT else PER_FUNCTION) * len(split_functions(base)) if n is None else n
         every = stream(base, seed)
-        fitting = (task for task in every if base == "train" or bool(task.expected) == (split == base))
-        if split == PAIRS:
-            fitting = _pairs(every)
-        tasks = list(itertools.islice(fitting, wanted))
+        whole = base == "train"
+        fitting = (task for task in every if whole or bool(task.expected) == (split == base))
+        drawn = _pairs(every) if split == PAIRS else fitting
+        tasks = list(itertools.islice(drawn, wanted))
         if len(tasks) < wanted:
             raise ConfigError(f"split {split} has too few different tasks", got=wanted, expected=f"<= {len(tasks)}")
         return tasks

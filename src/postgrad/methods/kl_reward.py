@@ -1,0 +1,66 @@
+"""KL divergence from the reference as a price on sampled tokens, for a reward.
+
+Policy and reference score the same forest in the same way, so the price is exactly 0 where the two are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postgrad.core.annotation import PolicyGradientItem, Unit
+from postgrad.core.forest import Forest, pack
+from postgrad.methods.layout import sampled_unit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from postgrad.methods.fresh import Completion
+    from postgrad.models.policy import Policy
+    from postgrad.objectives.kl import Estimator
+
+FORWARD_TOKENS = 4096
+"""Most tokens of one forward pass."""
+
+Prices = tuple[float, ...]
+
+
+def kl_penalties(
+    policy: Policy, completions: Sequence[Completion], estimator: Estimator, coefficient: float
+) -> list[Prices]:
+    """`coefficient` times the estimate of each sampled token, under the policy as it is."""
+    units = [sampled_unit(c.prompt, c.sample.tokens, c.sample.logprobs, 0.0, len(c.sample.tokens)) for c in completions]
+    found: dict[int, Prices] = {}
+    for forest in pack(units, budget=FORWARD_TOKENS):
+        prices = _priced(policy, forest, estimator, coefficient)
+        found |= {id(unit): price for unit, price in zip(forest.units, prices, strict=True)}
+    return [found[id(unit)] for unit in units]
+
+
+def _priced(policy: Policy, forest: Forest, estimator: Estimator, coefficient: float) -> list[Prices]:
+    """Prices of the units of one forest."""
+    import torch
+
+    from postgrad.models.score import token_logprobs
+    from postgrad.objectives.kl import KL_ESTIMATORS
+
+    nodes_N = np.concatenate([_sampled(unit, path) for unit, (path,) in zip(forest.units, forest.paths, strict=True)])
+
+    def scored() -> Tensor:
+        return token_logprobs(policy.head, policy.hidden_TD(forest), forest, nodes_N)
+
+    with torch.no_grad():
+        own_N = scored()
+        with policy.reference():
+            prices_N = coefficient * KL_ESTIMATORS[estimator](scored() - own_N)
+    return [tuple(part.tolist()) for part in torch.split(prices_N, [len(span) for span in spans])]
+
+
+def _sampled(unit: Unit, path: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nodes of the completion of one unit."""
+    (item,) = unit.items
+    assert isinstance(item, PolicyGradientItem)
+    return path[list(item.span.positions)]

@@ -1,0 +1,128 @@
+"""The Anthropic Messages API, with breakpoints for its prompt cache.
+
+Where requests of a trace begin alike, the end of the system text (or of the tools), the end of what the last request
+had and the end of this one are marked: the provider finds there what it kept, and keeps the prompt up to there. Writing
+into the cache costs more than plain input, so a request that begins like no other is not marked. Not covered:
+images, server tools, thinking budgets (give them as `extra`), the Batches API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from postgrad.core.actor import Ask, Sampling
+from postgrad.core.canonical import canonical_json
+from postgrad.core.errors import MissingDependency
+from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
+from postgrad.teachers.anthropic_wire import anthropic_messages, anthropic_tools, beginning, mark_breakpoints
+from postgrad.teachers.failures import CallFailed
+from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, key_of
+from postgrad.teachers.sdk import http_client, post
+from postgrad.teachers.wire import ToolNames, sendable
+
+PUBLIC = "https://api.anthropic.com"
+
+
+@dataclass(frozen=True)
+class AnthropicMessages:
+    """A `Provider`; `base_url` is without /v1 (one at its end is taken off). See `OpenAICompatible` for the rest."""
+
+    model: str
+    base_url: str = PUBLIC
+    key_variable: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    kind: str = "Anthropic endpoint"
+
+    def __post_init__(self) -> None:
+        check_address(self.base_url)
+        key_of(self.key_variable)
+
+    @property
+    def address(self) -> str:
+        """The base address; the SDK adds /v1/messages."""
+        return check_address(self.base_url).removesuffix("/v1")
+
+    @property
+    def prompt_cache(self) -> tuple[int, int]:
+        """1024 tokens or more, up to a mark (some models: 2048 or 4096)."""
+        return (1024, 1)
+
+    def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
+        """The request. The API takes no seed, and no temperature above 1."""
+        names = ToolNames(tool.name for tool in ask.tools)
+        system, messages = anthropic_messages(ask, names)
+        body: Body = {
+            "model": self.model,
+            "max_tokens": sampling.max_new_tokens,
+            "temperature": min(1.0, sampling.temperature),
+            "messages": messages,
+        }
+        if ask.tools:
+            body["tools"] = anthropic_tools(ask.tools, names)
+        if system:
+            body["system"] = [{"type": "text", "text": system}]
+        if shared is not None:
+            mark_breakpoints(body, kept=anthropic_messages(beginning(ask, shared), names)[1], hinted=bool(ask.hint))
+        return {key: sendable(value) for key, value in {**body, **self.extra}.items() if value is not None}
+
+    def read(self, raw: object, ask: Ask) -> Reply:
+        """Read a message."""
+        content = raw.get("content") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict) or not isinstance(content, list) or raw.get("type", "message") != "message":
+            raise CallFailed("invalid_reply", f"something else than a message: {str(raw)[:200]}")
+        blocks = _blocks(content, ToolNames(tool.name for tool in ask.tools))
+        stop = str(raw.get("stop_reason") or "end_turn")
+        return Reply(Message("assistant", tuple(blocks)), str(raw.get("model") or ""), stop, _usage(raw.get("usage")))
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Send]:
+        """Open the official SDK with its retries and its tracing off."""
+        try:
+            import anthropic
+        except ImportError:
+            raise MissingDependency("anthropic", extra="teachers") from None
+        client = anthropic.AsyncAnthropic(
+            api_key=key_of(self.key_variable),
+            base_url=self.address,
+            max_retries=0,
+            open_telemetry=False,
+            http_client=http_client(anthropic, self.address),
+        )
+
+        async def send(body: Body, request: str) -> object:
+            return await post(anthropic, client, "/v1/messages", body, request=request)
+
+        async with client:
+            yield send
+
+
+def _blocks(content: Sequence[Any], names: ToolNames) -> list[Block]:
+    """Text, thinking and calls, in order; what else there may be is not an action."""
+    blocks: list[Block] = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text" and part.get("text"):
+            blocks.append(Text(str(part["text"])))
+        elif kind == "thinking":
+            blocks.append(Reasoning(str(part.get("thinking") or ""), signature=part.get("signature")))
+        elif kind == "redacted_thinking":
+            blocks.append(Reasoning(encrypted=part.get("data")))
+        elif kind == "tool_use":
+            name = names.original(str(part.get("name") or ""))
+            given = part.get("input")
+            raw = given if isinstance(given, str) else canonical_json({} if given is None else given)
+            place = sum(isinstance(block, ToolCall) for block in blocks)
+            blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=raw, provider_id=part.get("id")))
+    return blocks
+
+
+def _usage(raw: object) -> Usage | None:
+    """`input_tokens` are those that the cache had nothing to do with."""
+    if not isinstance(raw, dict) or not isinstance(raw.get("input_tokens"), int):
+        return None
+    cached = count_of(raw.get("cache_read_input_tokens"))
+    stored = count_of(raw.get("cache_creation_input_tokens"))
+    return Usage(count_of(raw["input_tokens"]) + cached + stored, count_of(raw.get("output_tokens")), cached, stored)

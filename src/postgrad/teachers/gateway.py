@@ -1,0 +1,243 @@
+"""The gateway: every call over a network goes through here, one try at a time, with money and a line in the journal.
+
+One try, in order: wait for a place among the calls at once, and until the endpoint may be asked; set money aside; write
+down that a request leaves; send it; keep the answer in the cache; settle. A try that failed in a way that may pass is
+made again, after the time that the endpoint asked for, else after a random time that doubles. An endpoint that fails
+ask after ask is left alone. Not covered: streaming, batch APIs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+
+import msgspec
+
+from postgrad.core.actor import Answer, Ask, Sampling
+from postgrad.core.canonical import canonical_json, content_id
+from postgrad.teachers.budget import Budget
+from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.failures import MAYBE_BILLED, CallFailed
+from postgrad.teachers.journal import Journal, Line
+from postgrad.teachers.once import PerLoop
+from postgrad.teachers.prices import FREE, Price
+from postgrad.teachers.provider import Body, Provider, Reply, Send, host_of
+from postgrad.teachers.tokens import Meter
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; of waits that the endpoint did not ask for
+_SPREAD = 0.25  # seconds between those that come back after a wait that it did ask for
+_DOWN_AFTER = 4  # asks in a row that an endpoint could not answer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How hard an endpoint is worked: calls at once, seconds per try (None: by length), tries after the first.
+
+    `patience` is the longest time, in seconds, that an endpoint may ask to be left alone before it counts as failing.
+    """
+
+    concurrency: int = 8
+    timeout: float | None = None
+    max_retries: int = 5
+    patience: float = 120.0
+
+    def seconds(self, sampling: Sampling) -> float:
+        """For one try: 20, and a tenth for every token that may be written."""
+        return self.timeout or 20.0 + 0.1 * sampling.max_new_tokens
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a teacher is asked. `accepted` are further model ids that may answer in its name."""
+
+    provider: Provider
+    price: Price = FREE
+    limits: Limits = Limits()
+    accepted: tuple[str, ...] = ()
+
+
+class Gateway:
+    """What all network teachers of a run share: the budget, the journal, and how many calls may be under way."""
+
+    def __init__(self, *, budget: Budget | None = None, journal: Journal | None = None, concurrency: int = 8) -> None:
+        self.budget = budget or Budget()
+        self.journal = journal or Journal()
+        self.slots = PerLoop(lambda: asyncio.Semaphore(concurrency))
+        self.random = random.Random()  # of waits only
+        self._places = PerLoop[dict[str, asyncio.Semaphore]](dict)
+
+    def places(self, endpoint: Endpoint) -> asyncio.Semaphore:
+        """The places at a provider; teachers at one address share them, as many as the first of them allows."""
+        address = endpoint.provider.address
+        return self._places().setdefault(address, asyncio.Semaphore(endpoint.limits.concurrency))
+
+
+@dataclass(frozen=True)
+class Call:
+    """One ask on its way: as the student saw it, and as it leaves. `trace`, `shared`: see `NetworkTeacher.ask`."""
+
+    teacher: str
+    ask: Ask
+    sent: Ask
+    sampling: Sampling
+    key: str
+    trace: str = ""
+    shared: int | None = None
+
+
+@dataclass
+class Connection:
+    """An endpoint while it is open: its client, its places, and how it has been doing."""
+
+    endpoint: Endpoint
+    send: Send
+    gateway: Gateway
+    cache: AnswerCache
+    meter: Meter
+    slots: asyncio.Semaphore
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    not_before: float = 0.0
+    failed_in_a_row: int = 0
+    answered: int = 0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it is left alone."""
+        return self.failed_in_a_row >= _DOWN_AFTER
+
+    async def answer(self, call: Call) -> Answer:
+        """Try until there is an answer or no try is left.
+
+        Raises:
+            BudgetReached: a try might not be within the budget.
+            CallFailed: the last failure.
+        """
+        tries = 0
+        while True:
+            try:
+                answer = await self._in_turn(call)
+            except CallFailed as failed:
+                if self._gives_up(failed, tries):
+                    self._note(failed)
+                    raise
+                await asyncio.sleep(self._wait(failed, tries))
+                tries += 1
+            else:
+                self.answered += 1
+                self.failed_in_a_row = 0
+                return answer
+
+    def _gives_up(self, failed: CallFailed, tries: int) -> bool:
+        limits = self.endpoint.limits
+        too_long = failed.wait is not None and failed.wait > limits.patience
+        return too_long or self.is_down or tries >= failed.repeats(limits.max_retries)
+
+    def _note(self, failed: CallFailed) -> None:
+        if failed.kind == "quota":
+            self.failed_in_a_row = _DOWN_AFTER
+        elif failed.kind != "refused":  # that was the ask's fault
+            self.failed_in_a_row += 1
+
+    def _wait(self, failed: CallFailed, tries: int) -> float:
+        """Seconds until the next try. What an endpoint asked for holds for every call to it."""
+        if failed.wait is None:
+            return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**tries) * self.gateway.random.uniform(0.5, 1.0)
+        self.not_before = max(self.not_before, time.monotonic() + failed.wait)
+        return failed.wait + self.gateway.random.uniform(0.0, _SPREAD)
+
+    async def _in_turn(self, call: Call) -> Answer:
+        """One try, when there is a place and the endpoint may be asked."""
+        while True:
+            await asyncio.sleep(self._rest())
+            async with self.slots, self.gateway.slots():
+                if self.is_down:  # it may have become so, or asked for a rest, while this call waited for its place
+                    raise CallFailed("down", "the endpoint failed ask after ask")
+                if not self._rest():
+                    return await self._after_the_first(call)
+
+    def _rest(self) -> float:
+        return max(0.0, self.not_before - time.monotonic())
+
+    async def _after_the_first(self, call: Call) -> Answer:
+        """Under a budget one call shows what this teacher bills before many are made."""
+        if self.gateway.budget.limit is not None:
+            async with self.first:
+                if not self.meter.calls:
+                    return await self._paid(call)
+        return await self._paid(call)
+
+    async def _paid(self, call: Call) -> Answer:
+        """One try with its money: reserved, tried, kept, settled, in this order."""
+        body = self.endpoint.provider.body(call.sent, call.sampling, shared=call.shared)
+        read, written = self.meter.most(call.ask, call.sampling, lane=call.trace)
+        reserved = (read * self.endpoint.price.dearest_input + written * self.endpoint.price.output) / 1e6
+        await self.gateway.budget.reserve(reserved)
+        end, uncertain = Line("settled", "", call.teacher, outcome="interrupted"), reserved
+        name = self.gateway.journal.name()
+        try:
+            self.gateway.journal.write(self._leaving(call, name, body, reserved))
+            reply, seconds = await self._try(body, call)
+            answer = self._priced(call, reply, seconds)
+            self.cache.put(call.key, answer)
+            uncertain = 0.0 if answer.cost is not None else reserved
+            tokens = (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
+            end = Line("settled", "", call.teacher, outcome="answered", cost=answer.cost or 0.0, tokens=tokens)
+            return answer
+        except CallFailed as failed:
+            uncertain = reserved if failed.kind in MAYBE_BILLED else 0.0
+            end = Line("settled", "", call.teacher, outcome=failed.kind, status=failed.status)
+            raise
+        finally:
+            self.gateway.journal.write(msgspec.structs.replace(end, call=name, trace=call.trace, uncertain=uncertain))
+            await self.gateway.budget.settle(reserved, paid=end.cost, uncertain=uncertain)
+
+    async def _try(self, body: Body, call: Call) -> tuple[Reply, float]:
+        seconds = self.endpoint.limits.seconds(call.sampling)
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(seconds):
+                raw = await self.send(body, call.key)
+            return self.endpoint.provider.read(raw, call.sent), time.perf_counter() - started
+        except TimeoutError as error:
+            raise CallFailed("timeout", f"no whole answer in {seconds:g} s") from error
+        except RecursionError as error:
+            raise CallFailed("invalid_reply", "the endpoint gave JSON that is nested too deeply") from error
+
+    def _priced(self, call: Call, reply: Reply, seconds: float) -> Answer:
+        usage, cost = reply.usage, None
+        if usage is not None:
+            self.meter.learn(call.ask, lane=call.trace, read=usage.read, written=usage.written)
+            cost = self.endpoint.price.cost(
+                prompt_tokens=usage.read,
+                completion_tokens=usage.written,
+                cached=usage.cached,
+                written=usage.cache_written,
+            )
+        return Answer(
+            message=reply.message,
+            model=reply.model or self.endpoint.provider.model,
+            stop_reason=reply.stop_reason,
+            prompt_tokens=usage.read if usage else 0,
+            completion_tokens=usage.written if usage else 0,
+            seconds=seconds,
+            cost=cost if usage or self.endpoint.price != FREE else 0.0,
+            cached_tokens=usage.cached if usage else 0,
+            tokens=reply.tokens,
+        )
+
+    def _leaving(self, call: Call, name: str, body: Body, reserved: float) -> Line:
+        provider = self.endpoint.provider
+        return Line(
+            "sent",
+            name,
+            call.teacher,
+            host=host_of(provider.address),
+            model=provider.model,
+            request=content_id(body),
+            bytes=len(canonical_json(body).encode()),
+            key=call.key,
+            trace=call.trace,
+            reserved=reserved,
+        )

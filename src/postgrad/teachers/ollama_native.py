@@ -1,0 +1,171 @@
+"""Ollama's own API, through its official client.
+
+Ollama cuts a prompt that is longer than its context without a word, so the context is asked for by size: the next
+power of two above what the request can need. The client forgets what an answer's headers say and keeps only some keys
+of a tool's schema; a hook sees the headers, and unions of types are written the way it keeps. Answers are free: the
+machine is the user's own. Not covered: pulling models, images.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from postgrad.core.actor import Ask, Sampling
+from postgrad.core.errors import MissingDependency
+from postgrad.teachers.failures import CallFailed, of_status
+from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, is_loopback, key_of
+from postgrad.teachers.sdk import CONNECT, broken
+from postgrad.teachers.wire import ToolNames, read_message, read_tokens, sendable, wire_messages, wire_tools
+
+if TYPE_CHECKING:
+    import httpx
+
+LOCAL = "http://127.0.0.1:11434"
+_SMALLEST_CONTEXT = 4096
+_BYTES_A_TOKEN = 2.5  # fewer than any text has on average, so that the context is never too small
+
+
+@dataclass(frozen=True)
+class OllamaNative:
+    """A `Provider`; `base_url` is without a path (a /v1 at its end is taken off). `extra` are model options."""
+
+    model: str
+    base_url: str = LOCAL
+    key_variable: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    kind: str = "Ollama endpoint"
+
+    def __post_init__(self) -> None:
+        check_address(self.base_url)
+        key_of(self.key_variable)
+
+    @property
+    def address(self) -> str:
+        """The base address; the client adds /api/chat."""
+        return check_address(self.base_url).removesuffix("/v1")
+
+    @property
+    def prompt_cache(self) -> tuple[int, int]:
+        """Whatever it keeps is free."""
+        return (1, 1)
+
+    def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
+        """The arguments of the client's `chat`."""
+        names = ToolNames(tool.name for tool in ask.tools)
+        messages = [_message(message) for message in _named(wire_messages(ask, names))]
+        tools = [_plain_types(tool) for tool in wire_tools(ask.tools, names)]
+        size = len(json.dumps([messages, tools]).encode())
+        options = {
+            "temperature": sampling.temperature,
+            "seed": sampling.seed,
+            "num_predict": sampling.max_new_tokens,
+            "num_ctx": _context(size / _BYTES_A_TOKEN + sampling.max_new_tokens),
+            **self.extra,
+        }
+        options = {key: value for key, value in options.items() if value is not None}
+        body: Body = {"model": self.model, "messages": messages, "tools": tools or None, "options": options}
+        if sampling.top_logprobs:
+            body.update(logprobs=True, top_logprobs=sampling.top_logprobs)
+        return {key: sendable(value) for key, value in body.items() if value is not None}
+
+    def read(self, raw: object, ask: Ask) -> Reply:
+        """Read a chat response."""
+        message = raw.get("message") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict) or not isinstance(message, dict) or raw.get("done") is False:
+            raise CallFailed("invalid_reply", f"something else than a chat response: {str(raw)[:200]}")
+        read, written = raw.get("prompt_eval_count"), raw.get("eval_count")
+        return Reply(
+            read_message(message, ToolNames(tool.name for tool in ask.tools)),
+            str(raw.get("model") or ""),
+            str(raw.get("done_reason") or "stop"),
+            Usage(count_of(read), count_of(written)) if read is not None or written is not None else None,
+            read_tokens(raw.get("logprobs")),
+        )
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Send]:
+        """Open the official client."""
+        try:
+            import httpx
+            import ollama
+        except ImportError:
+            raise MissingDependency("ollama", extra="teachers") from None
+        headers = {"authorization": f"Bearer {key_of(self.key_variable)}"}  # else it adds a key of the environment
+        hooks = {"response": [_refuse_errors]}
+        client = ollama.AsyncClient(
+            self.address,
+            headers=headers,
+            event_hooks=hooks,
+            follow_redirects=False,
+            trust_env=not is_loopback(self.address),
+            timeout=httpx.Timeout(None, connect=CONNECT),
+        )
+
+        async def send(body: Body, request: str) -> object:
+            try:
+                response = await client.chat(**body, stream=False)
+            except httpx.TimeoutException as error:
+                raise CallFailed("connection", f"not reached in {CONNECT:g} s") from error
+            except (httpx.HTTPError, ConnectionError) as error:
+                raise broken(error) from error
+            except ValueError as error:  # no JSON, or JSON of another form
+                raise CallFailed("invalid_reply", f"the endpoint gave no chat response: {error}") from error
+            return response.model_dump(mode="json", exclude_none=True)
+
+        async with client:
+            yield send
+
+
+async def _refuse_errors(response: httpx.Response) -> None:
+    """The client's own error keeps the text and loses the headers (Retry-After)."""
+    if response.status_code >= 300:
+        await response.aread()
+        raise of_status(response.status_code, response.text, response.headers)
+
+
+def _context(tokens: float) -> int:
+    size = _SMALLEST_CONTEXT
+    while size < tokens:
+        size *= 2
+    return size
+
+
+def _named(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Results by their tool's name, which is how Ollama tells them apart."""
+    names = {call["id"]: call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()}
+    return [m if m["role"] != "tool" else {**m, "tool_name": names.get(m["tool_call_id"], "")} for m in messages]
+
+
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    """Arguments are objects here, and messages have no call ids."""
+    sent = {"role": message["role"], "content": message["content"] or ""}
+    if "tool_name" in message:
+        sent["tool_name"] = message["tool_name"]
+    if message.get("tool_calls"):
+        calls = [call["function"] for call in message["tool_calls"]]
+        sent["tool_calls"] = [
+            {"function": {"name": call["name"], "arguments": json.loads(call["arguments"])}} for call in calls
+        ]
+    return sent
+
+
+def _plain_types(tool: dict[str, Any]) -> dict[str, Any]:
+    """`anyOf` of plain types as a list of types: the client drops the one and keeps the other."""
+    function = tool["function"]
+    properties = function["parameters"].get("properties")
+    if not isinstance(properties, dict):
+        return tool
+    plain = {name: _plain_type(schema) for name, schema in properties.items()}
+    return {**tool, "function": {**function, "parameters": {**function["parameters"], "properties": plain}}}
+
+
+def _plain_type(schema: Any) -> Any:
+    union = (schema.get("anyOf") or schema.get("oneOf")) if isinstance(schema, dict) else None
+    if not isinstance(union, list) or "type" in schema:
+        return schema
+    kinds = [part.get("type") for part in union if isinstance(part, dict)]
+    return {**schema, "type": [kind for kind in kinds if isinstance(kind, str)]} if all(kinds) else schema

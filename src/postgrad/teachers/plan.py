@@ -1,0 +1,184 @@
+"""The plan: what a replay will cost, before any call.
+
+Calls whose answers are in the cache cost nothing. The others are weighed (`tokens`), put in the order in which they
+will go out (`schedule`), and what a provider's prompt cache will hold by then is counted at its price. An answer is
+expected to be as long as the action that the student took. Two sums come out: `cost` is what to expect, with the
+stated error of the estimate; `most` is what the calls can cost at worst, with nothing found in a prompt cache and every
+answer at full length. Where some steps have been answered already, their bills correct the estimate of the others.
+Not covered: retries at a provider that bills failed calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from postgrad.core.actor import Answer, Sampling
+from postgrad.core.trace import Trace
+from postgrad.teachers.network import NetworkTeacher
+from postgrad.teachers.prices import FREE
+from postgrad.teachers.replay import Teacher
+from postgrad.teachers.schedule import Item, common, root_of
+from postgrad.teachers.tokens import Scale, Size, most_tokens
+
+_PLAIN = Scale()
+
+
+@dataclass
+class _Sums:
+    """One teacher's calls, added up."""
+
+    calls: int = 0
+    known: int = 0
+    read: float = 0.0
+    found: float = 0.0
+    stored: float = 0.0
+    written: float = 0.0
+    most_read: float = 0.0
+    most_written: float = 0.0
+    billed: tuple[float, float] = (0.0, 0.0)
+    estimated: tuple[float, float] = (0.0, 0.0)
+
+
+class _Contexts:
+    """Sizes of a trace's contexts, each worked out from the one before: a trace of K steps costs its length.
+
+    Per teacher it also knows what the provider has been asked: of a trace the last request, of a common beginning the
+    first.
+    """
+
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
+        self._ids: Sequence[str] = ()
+        self._sizes: list[Size] = []
+        self._asked: dict[str, Sequence[str]] = {}
+        self._roots: dict[str, Sequence[str]] = {}
+
+    def sizes(self, item: Item) -> list[Size]:
+        """Place n: the size of the first n messages."""
+        ids = item.step.request.messages
+        same = common(self._ids, ids)
+        new = (self._scale.message(item.trace.messages[key]) for key in ids[same:])
+        before = self._sizes[: same + 1] or [Size()]
+        self._ids, self._sizes = ids, [*before[:-1], *accumulate(new, initial=before[-1])]
+        return self._sizes
+
+    def asked(self, item: Item) -> int:
+        """How many messages at the beginning of `item`, which is asked now, were asked before."""
+        ids = item.step.request.messages
+        before = self._asked.get(item.trace.id)
+        self._asked[item.trace.id] = ids
+        if before is None:
+            root = root_of(item)
+            before = self._roots.setdefault(root, ids) if root else ids
+        return 0 if before is ids else common(before, ids)
+
+
+class Plan:
+    """The plan of one replay; `add` it up trace by trace, then `told` says it."""
+
+    def __init__(self, steps: Mapping[str, Sequence[int]], teachers: Sequence[Teacher], sampling: Sampling) -> None:
+        self.steps = steps
+        self.teachers = teachers
+        self.sampling = sampling
+        self._sums = {teacher.name: _Sums() for teacher in teachers}
+        self._contexts = {teacher.name: _Contexts(_scale_of(teacher)) for teacher in teachers}
+
+    def add(self, traces: Iterable[Trace]) -> Plan:
+        """Add the selected steps of `traces`."""
+        for trace in traces:
+            wanted = set(self.steps.get(trace.id, ()))
+            for item in (Item(trace, step) for step in trace.steps if step.index in wanted):
+                for teacher in self.teachers:
+                    self._add(teacher, item)
+        return self
+
+    def told(self) -> dict[str, dict[str, Any]]:
+        """Per teacher, plain JSON: calls, answers in the cache, tokens, US dollars."""
+        return {teacher.name: self._told(teacher, self._sums[teacher.name]) for teacher in self.teachers}
+
+    def _add(self, teacher: Teacher, item: Item) -> None:
+        ask, sums, contexts = teacher.ask(*item), self._sums[teacher.name], self._contexts[teacher.name]
+        scale = _scale_of(teacher)
+        beginnings, tools = contexts.sizes(item), scale.tools(ask.tools)
+        size = beginnings[-1] + tools + scale.hint(ask.hint)
+        written = min(float(self.sampling.max_new_tokens), scale.answer(item.step.action))
+        (known,) = teacher.known([ask], self.sampling)
+        if known is not None:
+            sums.known += 1
+            _calibrate(sums, known, size.tokens, written)
+            return
+        sums.calls += 1
+        sums.read += size.tokens
+        sums.written += written
+        if teacher.price == FREE:
+            return
+        asked = contexts.asked(item) if teacher.price.rewards_order else 0
+        found = _kept(beginnings[asked] + tools, _cache_of(teacher)) if asked else 0.0
+        sums.found += found
+        several = len(self.steps.get(item.trace.id, ())) > 1
+        sums.stored += size.tokens - found if several and teacher.price.cache_write is not None else 0.0
+        sums.most_read += most_tokens(size)
+        sums.most_written += self.sampling.max_new_tokens
+
+    def _told(self, teacher: Teacher, sums: _Sums) -> dict[str, Any]:
+        reads, writes = (
+            billed / estimated if billed and estimated else 1.0
+            for billed, estimated in zip(sums.billed, sums.estimated, strict=True)
+        )
+        written = min(sums.written * writes, float(sums.calls * self.sampling.max_new_tokens))
+        cost = teacher.price.cost(
+            prompt_tokens=sums.read * reads,
+            completion_tokens=written,
+            cached=sums.found * reads,
+            written=sums.stored * reads,
+        )
+        batch = teacher.price.batch_cost(prompt_tokens=sums.read * reads, completion_tokens=written)
+        most = (sums.most_read * teacher.price.dearest_input + sums.most_written * teacher.price.output) / 1e6
+        told = {
+            "calls": sums.calls,
+            "cached": sums.known,
+            "tokens_in": round(sums.read * reads),
+            "tokens_cached": round(sums.found * reads),
+            "tokens_out": round(written),
+            "cost": round(cost, 9),
+            "most": round(max(most, cost), 9),
+            "basis": _basis(teacher, sums),
+        }
+        if batch is not None:
+            told["batch_cost"] = round(batch, 9)
+        return told
+
+
+def _calibrate(sums: _Sums, known: Answer, read: float, written: float) -> None:
+    if known.error is None and known.prompt_tokens:
+        sums.billed = (sums.billed[0] + known.prompt_tokens, sums.billed[1] + known.completion_tokens)
+        sums.estimated = (sums.estimated[0] + read, sums.estimated[1] + written)
+
+
+def _scale_of(teacher: Teacher) -> Scale:
+    return teacher.actor.meter.scale if isinstance(teacher.actor, NetworkTeacher) else _PLAIN
+
+
+def _cache_of(teacher: Teacher) -> tuple[int, int]:
+    assert isinstance(teacher.actor, NetworkTeacher), "only network teachers cost"
+    return teacher.actor.endpoints[0].provider.prompt_cache
+
+
+def _kept(size: Size, cache: tuple[int, int]) -> float:
+    shortest, unit = cache
+    if size.tokens < shortest:
+        return 0.0
+    return size.tokens if unit == 1 else size.tokens // unit * unit
+
+
+def _basis(teacher: Teacher, sums: _Sums) -> str:
+    """What the estimate rests on, and how far it may be off."""
+    if teacher.price == FREE:
+        return "free"
+    if sums.billed[0]:
+        return f"bills of {sums.known} answered steps, +-2 %"
+    assert isinstance(teacher.actor, NetworkTeacher), "only network teachers cost"
+    return teacher.actor.meter.scale.basis

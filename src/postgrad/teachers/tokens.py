@@ -1,0 +1,180 @@
+"""How many tokens is a request? Estimated before a call, learnt from the bills after it.
+
+Nobody but the provider knows its tokenizer, so a count made beforehand is an estimate with a stated error:
+
+- four characters of the request's JSON a token (+-30 %: the JSON around a message stands for what a chat template puts
+  there), or a tokenizer file that the user names (+-5 %: templates differ);
+- where this teacher has been billed before, times what it billed divided by what was estimated (+-2 %).
+
+The upper bound that a budget is kept with is another thing. No byte-level tokenizer makes more tokens than bytes, so a
+request costs at most its bytes and a template's overhead; where the provider has already counted a beginning of the
+request, only the bytes after it. A provider that bills more than that teaches the meter to expect it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from postgrad.core.actor import Ask, Sampling
+from postgrad.core.errors import ConfigError, MissingDependency
+from postgrad.core.message import Media, Message, Opaque, Text, Tool, ToolCall, ToolResult
+from postgrad.teachers.once import PerObject
+from postgrad.teachers.wire import ToolNames, wire_alone, wire_tools
+
+CHARACTERS_A_TOKEN = 4.0
+TOKENS_A_MESSAGE = 4.0
+TOKENS_A_CALL = 8.0  # what stands around a name and its arguments in a completion
+_BETWEEN = 2  # characters between two messages in JSON
+_TEMPLATE = 128  # tokens that a chat template may add to a whole request
+_TEMPLATE_OF_TOOLS = 640  # and to one that offers tools: providers put a page of rules before them
+_TEMPLATE_A_MESSAGE = 16  # and to a message
+
+Count = Callable[[str], float]
+
+
+def by_tokenizer(path: Path) -> Count:
+    """Count with a Hugging Face tokenizer file.
+
+    Raises:
+        ConfigError: the file is missing or no tokenizer.
+        MissingDependency: the library that reads it is not installed.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingDependency("tokenizers", extra="train") from None
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ConfigError("no tokenizer here", got=str(path), expected="a tokenizer.json, or a folder with one")
+    try:
+        known = isinstance(json.loads(file.read_bytes())["model"], dict)
+    except (ValueError, LookupError, TypeError):
+        known = False
+    if not known:
+        raise ConfigError("this file is no tokenizer", got=str(file), expected="a tokenizer.json of the library")
+    tokenizer = Tokenizer.from_file(str(file))
+    return lambda text: float(len(tokenizer.encode(text, add_special_tokens=False).ids))
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a part of a request: estimated tokens, and bytes."""
+
+    tokens: float = 0.0
+    bytes: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.tokens + other.tokens, self.bytes + other.bytes)
+
+
+class Scale:
+    """Weighs messages and tools: `message` and `tools` give the `Size` of one of them, worked out once.
+
+    Args:
+        count: of a tokenizer; without one, characters are counted.
+    """
+
+    def __init__(self, count: Count | None = None) -> None:
+        self._count = count
+        self.basis = f"estimate ({'a tokenizer, +-5 %' if count else 'four characters a token, +-30 %'})"
+        self.message = PerObject[Message, Size](self._message)
+        self.tools = PerObject[Sequence[Tool], Size](self._tools, equal=True)
+
+    def messages(self, messages: Sequence[Message]) -> Size:
+        """Several messages."""
+        sizes = [self.message(message) for message in messages]
+        return Size(sum(size.tokens for size in sizes), sum(size.bytes for size in sizes))
+
+    def ask(self, ask: Ask) -> Size:
+        """A whole request."""
+        return self.messages(ask.messages) + self.tools(ask.tools) + self.hint(ask.hint)
+
+    def hint(self, hint: str | None) -> Size:
+        """A hint, as it is put after the last message."""
+        if not hint:
+            return Size()
+        return Size(self._count(hint) if self._count else len(hint) / CHARACTERS_A_TOKEN, _bytes(hint))
+
+    def answer(self, message: Message) -> float:
+        """Estimated tokens of an action as a completion."""
+        text, calls = _sent_text(message), TOKENS_A_CALL * len(message.tool_calls)
+        return max(1.0, calls + (self._count(text) if self._count else len(text) / CHARACTERS_A_TOKEN))
+
+    def _message(self, message: Message) -> Size:
+        sent = _sent_text(message)
+        if self._count is not None:
+            tokens = self._count(sent) + TOKENS_A_MESSAGE
+        else:
+            tokens = sum(len(json.dumps(one)) + _BETWEEN for one in wire_alone(message)) / CHARACTERS_A_TOKEN
+        return Size(tokens, _bytes(sent) + _TEMPLATE_A_MESSAGE)
+
+    def _tools(self, tools: Sequence[Tool]) -> Size:
+        if not tools:
+            return Size()
+        text = json.dumps(wire_tools(tools, ToolNames([])))
+        tokens = self._count(text) if self._count else len(text) / CHARACTERS_A_TOKEN
+        return Size(tokens, _bytes(text) + _TEMPLATE_OF_TOOLS)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _sent_text(message: Message) -> str:
+    """What of a message leaves: words, calls and results; no reasoning."""
+    parts = []
+    for block in message.blocks:
+        if isinstance(block, Text | ToolResult):
+            parts.append(block.text)
+        elif isinstance(block, ToolCall):
+            parts.append(f"{block.name}{block.arguments_raw}")
+        elif isinstance(block, Media | Opaque):
+            parts.append("[not shown]")
+    return "".join(parts)
+
+
+def most_tokens(size: Size) -> float:
+    """Upper bound of the prompt tokens of a request that was never billed."""
+    return float(size.bytes + _TEMPLATE)
+
+
+@dataclass
+class Meter:
+    """One teacher's counts: what a request may cost at most, by what its provider has billed so far."""
+
+    scale: Scale
+    billed: float = 0.0
+    estimated: float = 0.0
+    calls: int = 0
+    _ratio: float = 0.0
+    _longest: int = 0
+    _last: dict[str, tuple[Ask, int]] = field(default_factory=dict)
+
+    def most(self, ask: Ask, sampling: Sampling, *, lane: str) -> tuple[float, int]:
+        """Upper bound of prompt tokens and of completion tokens. `lane` names the trace that the request is of."""
+        whole = self.scale.ask(ask)
+        seen, counted = self._beginning(ask, lane)
+        bound = most_tokens(Size(0.0, whole.bytes - seen.bytes)) + counted
+        return max(bound, whole.tokens * self._ratio), max(sampling.max_new_tokens, self._longest)
+
+    def learn(self, ask: Ask, *, lane: str, read: int, written: int) -> None:
+        """Note what a call was billed."""
+        estimate = self.scale.ask(ask).tokens
+        self.calls += 1
+        self.billed += read
+        self.estimated += estimate
+        self._ratio = max(self._ratio, read / max(1.0, estimate))
+        self._longest = max(self._longest, written)
+        self._last[lane] = (ask, read)
+
+    def _beginning(self, ask: Ask, lane: str) -> tuple[Size, int]:
+        """What of `ask` the provider has counted already, in the same trace's last request."""
+        known = self._last.get(lane)
+        if known is None:
+            return Size(), 0
+        earlier, counted = known
+        same = earlier.tools == ask.tools and ask.messages[: len(earlier.messages)] == earlier.messages
+        return (self.scale.messages(earlier.messages) + self.scale.tools(ask.tools), counted) if same else (Size(), 0)

@@ -1,0 +1,137 @@
+"""The models that `build` asks: judges of pairs, the judge of texts, the writer of hints. All of them are teachers.
+
+They go through the same gateway as a replay's teachers: redaction, budget, prices, a cache in the run folder (so that a
+second build pays for nothing), calls.jsonl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postgrad.core.actor import Actor, Answer, Ask, Sampling
+from postgrad.core.errors import ConfigError
+from postgrad.run.plugins import resolve
+from postgrad.signals.hint_writer import HintWriter
+from postgrad.signals.pair_judge import PairJudge, family_of
+from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
+from postgrad.teachers.boundary import AskRedactor
+from postgrad.teachers.budget import Budget, BudgetReached
+from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.gateway import Gateway
+from postgrad.teachers.journal import Journal
+from postgrad.traces.redact import Redactor
+from postgrad.verbs.build_config import BuildConfig
+from postgrad.verbs.teacher_config import TeacherConfig
+from postgrad.verbs.teachers import Setting, make_teachers
+
+CALLS = "calls.jsonl"
+
+
+@dataclass(frozen=True)
+class Within:
+    """An actor whose budget is not a way to end, as in a replay, but a limit that the user set too low."""
+
+    actor: Actor
+
+    @property
+    def name(self) -> str:
+        """The actor's name."""
+        return self.actor.name
+
+    @property
+    def kind(self) -> str:
+        """The actor's kind."""
+        return self.actor.kind
+
+    def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
+        """One answer per ask, in order.
+
+        Raises:
+            ConfigError: the budget does not suffice.
+            OutsideFailure: the actor cannot be reached.
+        """
+        try:
+            return self.actor.answer(asks, sampling)
+        except BudgetReached:
+            what = f"the budget does not suffice for what {self.name} is to be asked"
+            raise ConfigError(what, do="give a higher models.budget; what was answered is kept") from None
+
+
+class Models:
+    """The models of one build, made when first needed."""
+
+    def __init__(self, config: BuildConfig, out: Path) -> None:
+        self._config, self._out = config, out
+        self._setting: Setting | None = None
+
+    def judges(self) -> list[PairJudge]:
+        """The judges of pairs.
+
+        Raises:
+            ConfigError: a judge cannot be made.
+        """
+        families = self._config.models.families
+        configs = [self._named(name) for name in self._config.models.judges]
+        named = [families.get(one.name) or family_of(one.model or one.kind) for one in configs]
+        return [PairJudge(self._actor(one), family) for one, family in zip(configs, named, strict=True)]
+
+    def same_text(self) -> SameText:
+        """The judge of texts.
+
+        Raises:
+            ConfigError: it is not known, or the model is missing.
+        """
+        if self._config.same_text != "model":
+            found: SameText = resolve("text_judge", self._config.same_text, TEXT_JUDGES)
+            return found
+        if not self._config.models.text:
+            raise ConfigError("same_text: model needs models.text", expected="the name of one of models.teachers")
+        return ActorJudge(self._actor(self._named(self._config.models.text)))
+
+    def writer(self) -> HintWriter | None:
+        """The writer of hints, None where none is configured.
+
+        Raises:
+            ConfigError: its layer is asked for without it, or the other way round.
+        """
+        asked, name = "writer" in self._config.hints.layers, self._config.models.writer
+        if asked != bool(name):
+            expected = "the layer `writer` in hints.layers, and models.writer with its model's name"
+            raise ConfigError("half of a hint writer", got=name or "the layer", expected=expected, do="give both")
+        return HintWriter(self._actor(self._named(name))) if asked else None
+
+    def cost(self) -> float:
+        """US dollars paid in this run."""
+        if self._setting is None:
+            return 0.0
+        return sum(line.cost for line in self._setting.gateway.journal.this_run())
+
+    def _named(self, name: str) -> TeacherConfig:
+        known = {config.name: config for config in self._config.models.teachers}
+        if name not in known:
+            expected = ", ".join(known) or "a name in models.teachers, which is empty"
+            raise ConfigError("no model of this name", got=name, expected=expected)
+        return known[name]
+
+    def _actor(self, config: TeacherConfig) -> Actor:
+        if self._setting is None:
+            self._setting = self._made()
+        (teacher,) = make_teachers([config], self._setting)
+        return Within(teacher.actor)
+
+    def _made(self) -> Setting:
+        models = self._config.models
+        cache, journal = self._out / "cache", Journal(self._out / CALLS)
+        journal.reconcile(AnswerCache(cache, None).cost)
+        budget = Budget(models.budget, paid=journal.paid, uncertain=journal.uncertain)
+        return Setting(
+            cache,
+            Gateway(budget=budget, journal=journal, concurrency=models.concurrency),
+            AskRedactor(Redactor()),
+            lambda trace, step: None,
+            prices=models.prices,
+            concurrency=models.concurrency,
+            local_only=models.local_only,
+        )

@@ -1,0 +1,263 @@
+"""Network teachers against a local server that misbehaves on cue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postgrad.core.actor import Answer, Ask, Sampling
+from postgrad.core.errors import ConfigError
+from postgrad.core.message import Message
+from postgrad.teachers.gateway import Gateway, Limits
+from postgrad.teachers.network import NetworkTeacher
+from postgrad.teachers.prices import Price
+from unit.teachers.asking import SAMPLING, ask, openai, teacher
+from unit.teachers.endpoint_by_script import ERROR, Reply, completion, serving
+
+HI = Message.of("assistant", "hi")
+ONE_AT_A_TIME = Limits(concurrency=1, timeout=5.0, max_retries=0)
+
+
+def outcomes(asked: NetworkTeacher) -> list[str]:
+    return [line.outcome for line in asked.gateway.journal.lines if line.event == "settled"]
+
+
+def test_an_answer_has_its_price_and_its_model(tmp_path: Path) -> None:
+    """By hand: of 100 tokens read 60 were cached: (40 x 2 + 60 x 0.5 + 20 x 10) / 1e6 = 0.00031 US dollars."""
+    with serving(completion("hi", usage=(100, 20, 60), model="asked-1-2026-01-01")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(2.0, 10.0, cached_input=0.5))
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert (answer.message, answer.model) == (HI, "asked-1-2026-01-01")
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens) == (100, 20, 60)
+    assert answer.cost == pytest.approx(0.00031, rel=1e-12)
+    assert answer.seconds > 0
+    assert asked.gateway.budget.paid == answer.cost
+
+
+def test_retry_after_in_seconds_is_waited_for_by_every_call(tmp_path: Path) -> None:
+    """Two asks, one place: the 429 to the first holds the second back as well."""
+    with serving(Reply(ERROR, 429, {"retry-after": "1"}), completion("hi")) as endpoint:
+        limits = Limits(concurrency=1, timeout=5.0, max_retries=2)
+        answers = teacher(tmp_path, openai(endpoint.base_url), limits=limits).answer([ask("a"), ask("b")], SAMPLING)
+    assert [answer.message for answer in answers] == [HI, HI]
+    assert endpoint.times[1] - endpoint.times[0] >= 1.0
+
+
+def test_retry_after_as_a_date_is_waited_for(tmp_path: Path) -> None:
+    with serving(Reply(ERROR, 429, {"retry-after": formatdate(time.time() + 2, usegmt=True)}), completion("hi")) as at:
+        (answer,) = teacher(tmp_path, openai(at.base_url)).answer([ask()], SAMPLING)
+    assert answer.message == HI
+    assert at.times[1] - at.times[0] >= 0.9  # a date has whole seconds
+
+
+def test_a_wait_beyond_patience_is_a_failure(tmp_path: Path) -> None:
+    with serving(Reply(ERROR, 429, {"retry-after": "9999"})) as endpoint:
+        (answer,) = teacher(tmp_path, openai(endpoint.base_url)).answer([ask()], SAMPLING)
+        assert len(endpoint.requests) == 1
+    assert (answer.message, answer.error) == (None, "rate_limited")
+
+
+def test_a_server_error_is_tried_again_and_at_last_an_error_of_this_ask(tmp_path: Path) -> None:
+    down = Reply(ERROR, 500, {"retry-after-ms": "1"})
+    with serving(down, completion("hi")) as endpoint:
+        asked = teacher(tmp_path / "a", openai(endpoint.base_url))
+        assert asked.answer([ask()], SAMPLING)[0].message == HI
+        assert outcomes(asked) == ["server_error", "answered"]
+    with serving(down) as endpoint:
+        (answer,) = teacher(tmp_path / "b", openai(endpoint.base_url)).answer([ask()], SAMPLING)
+        assert len(endpoint.requests) == 3  # once and two retries, none by the SDK
+    assert (answer.message, answer.error) == (None, "server_error")
+    assert "500" in answer.stop_reason
+
+
+def test_an_endpoint_that_fails_ask_after_ask_is_left_alone(tmp_path: Path) -> None:
+    """Four asks fail at it, the other six are not sent."""
+    with serving(Reply(ERROR, 503)) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=ONE_AT_A_TIME)
+
+        async def one_by_one() -> list[Answer]:
+            async with asked.connected():
+                return [(await asked.ask(ask(str(number)), SAMPLING))[0] for number in range(10)]
+
+        answers = asyncio.run(one_by_one())
+        assert len(endpoint.requests) == 4
+    assert [answer.error for answer in answers] == ["server_error"] * 4 + ["down"] * 6
+
+
+def test_a_hang_is_given_up_and_may_have_been_billed(tmp_path: Path) -> None:
+    """Once more after the first, then the money stays aside: at most 2 x (most tokens x price)."""
+    with serving(Reply({}, wait=0.8)) as endpoint:
+        limits = Limits(timeout=0.1, max_retries=5)
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 1.0), limits=limits)
+        (answer,) = asked.answer([ask()], SAMPLING)
+        assert len(endpoint.requests) == 2
+    assert answer.error == "timeout"
+    reserved = [line.reserved for line in asked.gateway.journal.lines if line.event == "sent"]
+    assert asked.gateway.budget.uncertain == pytest.approx(sum(reserved))
+    assert asked.gateway.budget.paid == 0
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", {"detail": "no"}, {"choices": []}, {"choices": [{}]}, [], b'{"cho'])
+def test_an_endpoint_that_speaks_something_else_is_an_error_of_this_ask(tmp_path: Path, body: object) -> None:
+    with serving(Reply(body, headers={"retry-after-ms": "1"})) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=ONE_AT_A_TIME)
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert (answer.message, answer.error) == (None, "invalid_reply")
+
+
+def test_a_truncated_answer_is_asked_again(tmp_path: Path) -> None:
+    whole = completion("hi")
+    with serving(Reply({**whole.body, "model": "asked-1"}, cut=40), whole) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 1.0))
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert answer.message == HI
+    assert outcomes(asked) == ["truncated", "answered"]
+    assert asked.gateway.budget.uncertain > 0
+
+
+def test_a_server_that_is_not_there_is_an_error_of_this_ask(tmp_path: Path) -> None:
+    with serving(completion("hi")) as endpoint:
+        gone = endpoint.base_url
+    (answer,) = teacher(tmp_path, openai(gone), limits=ONE_AT_A_TIME).answer([ask()], SAMPLING)
+    assert answer.error == "connection"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refused_key_or_unknown_model_is_the_users_mistake(tmp_path: Path, status: int) -> None:
+    with serving(Reply(ERROR, status)) as endpoint:
+        with pytest.raises(ConfigError, match=rf"{status}.*check base_url, model"):
+            teacher(tmp_path, openai(endpoint.base_url)).answer([ask()], SAMPLING)
+        assert len(endpoint.requests) == 1
+
+
+def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
+    """A trace goes to the host that was named, and to no other."""
+    with serving(completion("hi")) as other, serving(Reply(b"", 307, {"location": other.base_url})) as endpoint:
+        with pytest.raises(ConfigError, match="307"):
+            teacher(tmp_path, openai(endpoint.base_url)).answer([ask()], SAMPLING)
+        assert other.requests == []
+
+
+def test_an_ask_that_is_refused_for_itself_is_told_and_others_go_on(tmp_path: Path) -> None:
+    with serving(Reply(ERROR, 400), completion("hi")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=ONE_AT_A_TIME)
+        answers = asked.answer([ask("long"), ask("short")], SAMPLING)
+    assert (answers[0].message, answers[0].error) == (None, "refused")
+    assert answers[0].stop_reason.startswith("refused: 400")
+    assert answers[1].message == HI
+
+
+def test_money_that_is_used_up_at_the_provider_ends_this_teacher(tmp_path: Path) -> None:
+    spent = Reply({"error": {"message": "no credit", "code": "insufficient_quota", "type": "x", "param": None}}, 429)
+    with serving(spent) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=Limits(concurrency=1))
+        answers = asked.answer([ask("a"), ask("b")], SAMPLING)
+        assert len(endpoint.requests) == 1
+    assert [answer.error for answer in answers] == ["quota", "down"]
+
+
+def test_another_model_than_asked_is_no_answer_and_is_paid_once(tmp_path: Path) -> None:
+    """The bill is (100 + 20) / 1e6; once the name is accepted the kept answer counts, without a call."""
+    with serving(completion("hi", model="cheap-1")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 1.0))
+        first = asked.answer([ask()], SAMPLING)[0]
+        again = asked.answer([ask()], SAMPLING)[0]
+        accepting = teacher(tmp_path, openai(endpoint.base_url), accepted=("cheap-1",))
+        accepted = accepting.answer([ask()], SAMPLING)[0]
+        assert len(endpoint.requests) == 1
+    assert (first.message, first.error) == (None, "wrong_model")
+    assert "cheap-1 answered for asked-1" in again.stop_reason
+    assert asked.gateway.budget.paid == pytest.approx(120e-6)
+    assert (accepted.message, accepted.model) == (HI, "cheap-1")
+
+
+def test_failover_goes_in_order_and_comes_back_to_the_first(tmp_path: Path) -> None:
+    busy = Reply(ERROR, 503)
+    with serving(busy, completion("first")) as one, serving(completion("second")) as two:
+        asked = teacher(tmp_path, openai(one.base_url), openai(two.base_url), limits=ONE_AT_A_TIME)
+        answers = asked.answer([ask("a"), ask("b")], SAMPLING)
+    assert [answer.message.text for answer in answers if answer.message] == ["second", "first"]
+
+
+def test_calls_at_once_stay_within_the_provider_and_the_run_and_answers_keep_their_order(tmp_path: Path) -> None:
+    def slow(body: dict[str, Any]) -> Reply:
+        return Reply(completion(body["messages"][0]["content"]).body, wait=0.05)
+
+    asks = [ask(str(number)) for number in range(6)]
+    with serving(answer=slow) as endpoint:
+        answers = teacher(tmp_path / "a", openai(endpoint.base_url)).answer(asks, SAMPLING)
+        assert endpoint.most_at_once == 2
+    assert [answer.message.text for answer in answers if answer.message] == [str(number) for number in range(6)]
+    with serving(answer=slow) as endpoint:
+        shared = Gateway(concurrency=3)
+        teachers = [
+            teacher(
+                tmp_path / name, openai(f"{endpoint.base_url}/{name}"), limits=Limits(concurrency=8), gateway=shared
+            )
+            for name in "bc"
+        ]
+
+        async def both() -> None:
+            async with teachers[0].connected(), teachers[1].connected():
+                await asyncio.gather(*(one.ask(question, SAMPLING) for one in teachers for question in asks))
+
+        asyncio.run(both())
+        assert endpoint.most_at_once == 3
+
+
+def test_the_same_ask_twice_at_once_is_one_call(tmp_path: Path) -> None:
+    with serving(completion("hi")) as endpoint:
+        answers = teacher(tmp_path, openai(endpoint.base_url)).answer([ask(), ask(), ask()], SAMPLING)
+        assert len(endpoint.requests) == 1
+    assert [answer.message for answer in answers] == [HI] * 3
+
+
+def test_answers_that_arrived_before_a_mistake_are_never_paid_twice(tmp_path: Path) -> None:
+    """Two answers come, the third call is denied; a second run asks for the two that are missing."""
+    asks = [ask(str(number)) for number in range(4)]
+    with serving(completion("0"), completion("1"), Reply(ERROR, 401)) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), limits=ONE_AT_A_TIME)
+        told = asked.answer(asks, SAMPLING)
+        assert [answer.error for answer in told] == [None, None, "denied", "denied"]
+    with serving(completion("2"), completion("3")) as endpoint:
+        answers = teacher(tmp_path, openai(endpoint.base_url), limits=ONE_AT_A_TIME).answer(asks, SAMPLING)
+        assert [body["messages"][0]["content"] for body in endpoint.requests] == ["2", "3"]
+    assert [answer.message.text for answer in answers if answer.message] == ["0", "1", "2", "3"]
+
+
+def test_nothing_leaves_before_redaction(tmp_path: Path) -> None:
+    def redact(given: Ask) -> Ask:
+        return Ask((Message.of("user", given.messages[0].text.replace("hunter2", "<secret>")),), hint="<clean>")
+
+    question = Ask((Message.of("user", "pw hunter2"),), hint="hunter2")
+    with serving(completion("hi")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), redact=redact)
+        asked.answer([question], SAMPLING)
+    assert endpoint.requests[0]["messages"] == [{"role": "user", "content": "pw <secret>\n\n<clean>"}]
+    assert "hunter2" not in json.dumps([endpoint.requests, endpoint.headers])
+    assert "hunter2" not in str(asked.gateway.journal.lines)
+
+
+def test_another_machine_needs_a_redactor(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="without redaction"):
+        teacher(tmp_path, openai("https://api.example.com/v1"))
+    teacher(tmp_path, openai("https://api.example.com/v1"), redact=lambda given: given)
+
+
+def test_constrained_decoding_is_refused(tmp_path: Path) -> None:
+    with serving(completion("hi")) as endpoint, pytest.raises(ConfigError, match="local models"):
+        teacher(tmp_path, openai(endpoint.base_url)).answer([ask()], Sampling(constrained=True))
+
+
+def test_an_answer_without_a_bill_is_money_that_may_be_gone(tmp_path: Path) -> None:
+    with serving(completion("hi", usage=None)) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 1.0))
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert (answer.message, answer.cost) == (HI, None)
+    assert asked.gateway.budget.uncertain > 0

@@ -1,0 +1,123 @@
+"""The plan: tokens, prompt caches, prices, and what has been answered already."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postgrad.core.actor import Answer
+from postgrad.core.message import Message
+from postgrad.core.trace import Trace
+from postgrad.teachers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.openai_compatible import OpenAICompatible
+from postgrad.teachers.plan import Plan
+from postgrad.teachers.prices import Price
+from postgrad.teachers.replay import Teacher
+from postgrad.teachers.schedule import ask_of
+from postgrad.teachers.scripted import ScriptedActor
+from postgrad.teachers.tokens import Scale
+from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
+from unit.teachers.asking import SAMPLING, openai, teacher
+
+AT_HOME = "http://localhost:1/v1"
+ACTION = act(call("get_weather", {"city": "Rome"}, "c0"))
+
+
+def trace(id: str, steps: int, words: int = 50) -> Trace:
+    builder = TraceBuilder(f"{id} " + "word " * words, [WEATHER])
+    for number in range(steps):
+        builder.step(act(call("get_weather", {"city": "Rome"}, f"c{number}")), [("fine " * words, False)])
+    return builder.build(id)
+
+
+def planned(traces: Sequence[Trace], asked: Teacher) -> dict[str, Any]:
+    steps = {one.id: [step.index for step in one.steps] for one in traces}
+    return Plan(steps, [asked], SAMPLING).add(traces).told()[asked.name]
+
+
+def priced(folder: Path, price: Price, provider: Any = None) -> Teacher:
+    return Teacher("http", teacher(folder, provider or openai(AT_HOME), price=price), price=price)
+
+
+def sizes(one: Trace) -> list[float]:
+    return [Scale().ask(ask_of(one, step)).tokens for step in one.steps]
+
+
+def test_without_a_cache_every_context_is_paid(tmp_path: Path) -> None:
+    one = trace("x", 3)
+    told = planned([one], priced(tmp_path, Price(1.0, 2.0)))
+    written = 3 * Scale().answer(ACTION)
+    assert told["tokens_in"] == pytest.approx(sum(sizes(one)), abs=1)
+    assert (told["calls"], told["cached"], told["tokens_cached"]) == (3, 0, 0)
+    assert told["cost"] == pytest.approx((sum(sizes(one)) + 2 * written) / 1e6, rel=1e-6)
+    assert told["most"] > told["cost"]
+
+
+def test_a_steps_context_is_found_in_the_cache_by_the_next(tmp_path: Path) -> None:
+    """Contexts of s1 < s2 < s3 tokens: s1 and s2 are read from the cache. The first of another trace finds nothing of
+    its own, but the tools, which nobody but a system text follows here: no messages are shared, so nothing is found."""
+    one, other = trace("x", 3), trace("y", 1)
+    told = planned([one, other], priced(tmp_path, Price(1.0, 0.0, cached_input=0.1)))
+    first, second, third = sizes(one)
+    (apart,) = sizes(other)
+    assert told["tokens_cached"] == pytest.approx(first + second, abs=1)
+    expected = (first + second + third + apart - 0.9 * (first + second)) / 1e6
+    assert told["cost"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_openai_keeps_beginnings_of_1024_tokens_in_blocks_of_128(tmp_path: Path) -> None:
+    """The first context has fewer and is not found; the second has more and is found as whole blocks."""
+    one = trace("x", 3, words=400)
+    provider = OpenAICompatible("gpt-x", "https://api.openai.com/v1")
+    asked = teacher(tmp_path, provider, price=Price(1.0, 0.0, cached_input=0.1), redact=lambda ask: ask)
+    told = planned([one], Teacher("http", asked, price=Price(1.0, 0.0, cached_input=0.1)))
+    first, second, _ = sizes(one)
+    assert first < 1024 < second
+    assert told["tokens_cached"] == second // 128 * 128
+
+
+def test_writing_into_anthropics_cache_is_paid_where_somebody_will_read_it(tmp_path: Path) -> None:
+    """Contexts above 1024 tokens: what is not read is written at 1.25; a trace with one step marks nothing."""
+    price = Price(1.0, 0.0, cached_input=0.1, cache_write=1.25)
+    provider = AnthropicMessages("claude-x", "http://localhost:1")
+    one, other = trace("x", 2, words=2000), trace("y", 1, words=2000)
+    first, second = sizes(one)
+    (apart,) = sizes(other)
+    told = planned([one, other], priced(tmp_path, price, provider))
+    assert told["cost"] == pytest.approx((first * 1.25 + first * 0.1 + (second - first) * 1.25 + apart) / 1e6, rel=1e-6)
+
+
+def test_what_is_answered_costs_nothing_and_corrects_the_rest(tmp_path: Path) -> None:
+    """The first of two equal steps was billed twice the tokens that were estimated, in and out: so will the second."""
+    one, other = trace("x", 1), trace("y", 1)
+    asked = priced(tmp_path, Price(1.0, 1.0))
+    (read,), written = sizes(one), Scale().answer(ACTION)
+    cache = asked.actor.cache  # type: ignore[attr-defined]
+    known = Answer(ACTION, "asked-1", prompt_tokens=round(2 * read), completion_tokens=round(2 * written))
+    cache.put(cache.key(ask_of(one, one.steps[0]), SAMPLING), known)
+    told = planned([one, other], asked)
+    assert (told["calls"], told["cached"]) == (1, 1)
+    assert told["cost"] == pytest.approx(2 * (read + written) / 1e6, rel=0.02)
+    assert told["basis"].startswith("bills of 1 answered")
+
+
+def test_batch_prices_and_free_teachers(tmp_path: Path) -> None:
+    one = trace("x", 2)
+    told = planned([one], priced(tmp_path, Price(1.0, 1.0, cached_input=0.1, batch=0.5)))
+    full = planned([one], priced(tmp_path, Price(1.0, 1.0)))
+    assert told["batch_cost"] == pytest.approx(full["cost"] / 2, rel=1e-6)
+    free = planned([one], Teacher("free", ScriptedActor("free", lambda ask: Message.of("assistant", "x"))))
+    assert (free["calls"], free["cost"], free["most"], free["basis"]) == (2, 0.0, 0.0, "free")
+
+
+def test_a_trace_of_300_steps_is_planned_at_once(tmp_path: Path) -> None:
+    """Two seconds are allowed for the whole command; the plan itself is a small part of it."""
+    one = trace("x", 300)
+    started = time.process_time()
+    told = planned([one], priced(tmp_path, Price(1.0, 2.0, cached_input=0.1)))
+    assert told["calls"] == 300
+    assert time.process_time() - started < 1.0
