@@ -39,7 +39,7 @@ class Retention:
     trainable = False
     splits = SPLITS
     training_splits: tuple[str, ...] = ()
-    answer_tokens = 32
+    answer_tokens = 48
     """No answer needs more; the runner's limit is lowered to it."""
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:

@@ -47,7 +47,8 @@ def _priced(policy: Policy, forest: Forest, estimator: Estimator, coefficient: f
     from postgrad.models.score import token_logprobs
     from postgrad.objectives.kl import KL_ESTIMATORS
 
-    nodes_N = np.concatenate([_sampled(unit, path) for unit, (path,) in zip(forest.units, forest.paths, strict=True)])
+    spans = [_sampled(unit, path) for unit, (path,) in zip(forest.units, forest.paths, strict=True)]
+    nodes_N = np.concatenate(spans)
 
     def scored() -> Tensor:
         return token_logprobs(policy.head, policy.hidden_TD(forest), forest, nodes_N)

@@ -9,7 +9,6 @@ Not covered: writing GGUF, and model types that transformers cannot read from GG
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from pathlib import Path
 
 from postgrad.core.canonical import file_sha256
 from postgrad.core.errors import DataError
-from postgrad.core.files import write_folder, write_json
-from postgrad.models.cachedir import cache_dir
+from postgrad.core.files import write_folder
+from postgrad.models.cachedir import place, recall, remember
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +27,12 @@ def converted(gguf: Path, *, sha256: str) -> Path:
 
     Raises:
         DataError: the file is not the one that `sha256` names.
-        OutsideFailure: the cache folder cannot be written.
+        OutsideFailure: the disk is full.
     """
     found = known_sha256(gguf)
     if found != sha256:
         raise DataError("the model file is not the expected one", got=f"sha256 {found} of {gguf}", expected=sha256)
-    folder = cache_dir() / "models" / sha256
+    folder = place(f"models/{sha256}")
     if not (folder / "config.json").exists():
         with _locked(folder):
             if not (folder / "config.json").exists():
@@ -55,14 +54,10 @@ def known_sha256(path: Path) -> str:
     """SHA-256 of `path`, remembered by place, size and time of change so that it is computed once."""
     status = path.stat()
     key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}"
-    memory = cache_dir() / "sha256.json"
-    try:
-        known = json.loads(memory.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        known = {}
+    known = recall("sha256.json")
     if key not in known:
         known[key] = file_sha256(path)
-        write_json(memory, known)
+        remember("sha256.json", known)
     return str(known[key])
 
 

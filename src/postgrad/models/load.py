@@ -51,9 +51,9 @@ def load_adapted(folder: Path, *, dtype: torch.dtype) -> tuple[PeftModel, Adapte
 def load_plain(source: Path | str, *, dtype: torch.dtype, adapter: AdapterConfig | None = None) -> PreTrainedModel:
     """A plain model, its weights held as `adapter` wants them; an adapter folder gives its base with it merged in."""
     held = adapter.variant_of(QLora) if adapter is not None else None
+    if held is not None and (source == TINY_RANDOM or is_adapter(source)):
+        raise ConfigError("qlora loads its weights from the files of a plain model", got=str(source))
     if source == TINY_RANDOM:
-        if held is not None:
-            raise ConfigError("qlora loads its weights from files", got=TINY_RANDOM, expected="another model")
         return tiny_model().to(dtype)
     if is_adapter(source):
         merged: PreTrainedModel = load_adapted(source, dtype=dtype)[0].merge_and_unload()

@@ -7,19 +7,15 @@ library version), never assumed. ``POSTGRAD_THREADS`` overrides; a set ``OMP_NUM
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import platform
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from postgrad.core.errors import ConfigError
-from postgrad.core.files import write_json
-from postgrad.models.cachedir import cache_dir
+from postgrad.models.cachedir import recall, remember
 
 BF16_MUST_GAIN = 1.2
 """Autocast also costs casts in every layer, so products alone must be this much faster."""
@@ -52,15 +48,12 @@ def bf16_is_faster(device: torch.device) -> bool:
 
 
 def _remembered(key: str, measure: Callable[[], int]) -> int:
-    path = cache_dir() / "machine.json"
     host = f"{platform.node()}|{os.cpu_count()}|{len(os.sched_getaffinity(0))}|{torch.__version__}"
-    known: dict[str, Any] = {}
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        known = json.loads(path.read_text(encoding="utf-8"))
+    known = recall("machine.json")
     entry = known.setdefault(host, {})
     if key not in entry:
         entry[key] = measure()
-        write_json(path, known)
+        remember("machine.json", known)
     return int(entry[key])
 
 

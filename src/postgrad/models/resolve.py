@@ -19,7 +19,7 @@ from types import ModuleType
 
 from postgrad.core.errors import ConfigError, UserError
 from postgrad.core.files import replacing
-from postgrad.models.cachedir import cache_dir
+from postgrad.models.cachedir import place
 from postgrad.models.gguf import converted
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def _smollm2() -> Path:
 
 
 def _gemma3() -> Path:
-    folder = cache_dir() / "models" / GEMMA3_SHA256
+    folder = place(f"models/{GEMMA3_SHA256}")
     if (folder / "config.json").exists():
         return folder
     gguf = folder.with_suffix(".gguf")

@@ -35,7 +35,7 @@ class AdapterConfig(BaseModel):
     seed: Annotated[int, Field(ge=0)] = 0
     """Draws A."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Options of the variants named, by their own names (docs/adapters.md lists them)."""
+    """Options of the variants named, by their own names (docs/models.md lists them)."""
 
     @field_validator("variant", mode="before")
     @classmethod

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 from peft import PeftModel
+from peft.utils.integrations import dequantize_module_weight
 from torch import Tensor
 
 from postgrad.models.adapter.attach import adapted_layers
@@ -45,7 +46,7 @@ def geometry(model: PeftModel, start: Start) -> dict[str, Any]:
 
 
 def _layer(name: str, layer: Any, start: Start) -> dict[str, float]:
-    weight = float(layer.get_base_layer().weight.float().norm())
+    weight = float(dequantize_module_weight(layer.get_base_layer()).float().norm())
     left_OR, right_RI = _factors(layer)
     first = _first_factors(name, layer, start)
     if first is not None:

@@ -1,7 +1,7 @@
 """LayerDrop (arXiv:1909.11556): while training, whole layers are passed over at random, drawn once a forward pass.
 
 A layer that is passed over hands its input on, so the residual stream stays whole and the layer gets no gradient.
-At least one layer is computed in every pass, else nothing would be trained. In evaluation mode nothing changes.
+Every pass computes at least one layer that is trained. In evaluation mode nothing changes.
 
 Not covered: leaving layers out for good after training.
 """
@@ -24,7 +24,7 @@ def drop_layers(model: PreTrainedModel, *, rate: float) -> None:
         ConfigError: the model has no stack of layers that can be told.
     """
     stack, layers = _layers(model)
-    draw = _Draw(len(layers), rate)
+    draw = _Draw(layers, rate)
     stack.register_forward_pre_hook(draw.anew)  # a bound method, so that a deep copy of the model draws for itself
     with torch.no_grad():
         hooks = [layer.register_forward_hook(draw.note) for layer in layers]
@@ -38,16 +38,17 @@ def drop_layers(model: PreTrainedModel, *, rate: float) -> None:
 class _Draw:
     """Which layers the pass under way computes."""
 
-    def __init__(self, layers: int, rate: float) -> None:
+    def __init__(self, layers: nn.ModuleList, rate: float) -> None:
         self._layers, self._rate = layers, rate
-        self.kept = [True] * layers
+        self.kept = [True] * len(layers)
         self.tuples: dict[nn.Module, int] = {}
 
     def anew(self, *_: Any) -> None:
         """Draw for a new pass, from torch's own generator, which checkpoints hold."""
-        self.kept = (torch.rand(self._layers) >= self._rate).tolist()
-        if not any(self.kept):
-            self.kept[int(torch.randint(self._layers, (1,)))] = True
+        self.kept = (torch.rand(len(self._layers)) >= self._rate).tolist()
+        trained = [i for i, layer in enumerate(self._layers) if any(p.requires_grad for p in layer.parameters())]
+        if trained and not any(self.kept[i] for i in trained):
+            self.kept[trained[int(torch.randint(len(trained), (1,)))]] = True
 
     def note(self, layer: nn.Module, _: Any, output: Any) -> None:
         """Remember the form of a layer's output: 0 for a tensor, else the length of the tuple."""

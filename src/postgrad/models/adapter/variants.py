@@ -167,7 +167,7 @@ class LoftQ(Variant):
 class LayerDrop(Variant):
     """While training, each layer is passed over with probability `rate`, drawn anew in every pass (arXiv:1909.11556).
 
-    One layer at least is always computed. Evaluation and sampling use all layers.
+    One layer at least that is trained is always computed. Evaluation and sampling use all layers.
     """
 
     name = "layerdrop"

@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from postgrad.core.errors import ConfigError
+from postgrad.models.adapter import AdapterConfig
 from postgrad.models.adapter.layerdrop import drop_layers
+from postgrad.models.policy import load_policy
 from postgrad.models.tiny import tiny_model
+from unit.models.adapter.trained import FOREST
 from unit.models.families import family
 
 IDS = torch.tensor([[5, 6, 7, 8]])
@@ -59,6 +62,19 @@ def test_the_draws_come_from_torch_s_generator() -> None:
         torch.manual_seed(3)
         runs.append(torch.stack([logits(model) for _ in range(8)]))
     assert torch.equal(*runs)
+
+
+def test_a_layer_that_is_trained_is_always_computed() -> None:
+    """Of two layers only the last has an adapter: without it a step would train nothing."""
+    policy = load_policy(
+        "tiny-random", adapter=AdapterConfig(variant="layerdrop", last_layers=1, rank=2, options={"rate": 0.9})
+    )
+    policy.model.train()
+    torch.manual_seed(0)
+    for _ in range(10):
+        policy.model.zero_grad(set_to_none=True)
+        policy.hidden_TD(FOREST).square().mean().backward()  # type: ignore[no-untyped-call]
+        assert any(p.grad is not None and p.grad.any() for p in policy.model.parameters())
 
 
 def test_a_copy_draws_for_itself() -> None:
