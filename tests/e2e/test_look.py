@@ -130,9 +130,9 @@ def test_two_hundred_steps_fold_and_move_by_keys(page: Page, file: str) -> None:
     assert fold.locator("pre").inner_text().count("\n") < 20
     fold.get_by_role("button").click()
     assert fold.locator("pre").inner_text().count("\n") == 299
-    for _ in range(3):
+    for place in range(3):
         page.keyboard.press("j")
-    expect(page.locator("#s2")).to_have_attribute("aria-current", "true")
+        expect(page.locator(f"#s{place}")).to_have_attribute("aria-current", "true")
     page.keyboard.press("k")
     expect(page.locator("#s1")).to_be_focused()
     page.keyboard.press("x")

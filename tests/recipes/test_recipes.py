@@ -98,7 +98,7 @@ def test_records_that_change_under_a_run_are_refused(tmp_path: Path) -> None:
 
 def test_half_of_an_objective_is_refused() -> None:
     config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.objective": "grpo"})
-    with pytest.raises(ConfigError, match="two halves of one objective"):
+    with pytest.raises(ConfigError, match="objective grpo is defined with advantage grpo"):
         train.plan(config)
 
 

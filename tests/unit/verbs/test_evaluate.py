@@ -76,7 +76,7 @@ def test_report_holds_every_benchmark(actor: Echo, tmp_path: Path) -> None:
     assert parity.settings["subset"] == "12 drawn with seed 0"
     assert parity.settings["weights"] == "weights of m"
     assert report.scores["retention/facts"].settings["grader"] == "retention 2"
-    assert report.scores["retention/facts"].settings["max_new_tokens"] == "32"  # no more than the questions need
+    assert report.scores["retention/facts"].settings["max_new_tokens"] == "48"  # no more than the questions need
     assert result["scores"]["retention/facts"]["accuracy"] == 0  # "even" and "odd" are no facts
 
 
