@@ -1,4 +1,7 @@
-"""`postgrad train` under torchrun: two workers, one run folder, and the weights that one process gives."""
+"""`postgrad train` under torchrun: two workers, one run folder, and the weights that one process gives.
+
+The `--` keeps torchrun from reading our `--run` as its own `--run-path`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from postgrad.core.message import Message
 from postgrad.core.record import Record
 from postgrad.signals.records import write_records
 
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "postgrad")
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "--", "postgrad")
 
 
 def trained(folder: Path | None, records: Path, *start: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +40,7 @@ def test_two_workers_train_what_one_does(tmp_path: Path) -> None:
     assert one.returncode == 0, one.stderr[-2000:]
     assert two.returncode == 0, two.stderr[-2000:]
     results = [json.loads(run.stdout) for run in (one, two)]  # one object on stdout, not one a worker
-    first, second = (load_file(Path(r["artifact"]) / "adapter_model.safetensors") for r in results)
+    first, second = (load_file(Path(r["artifact"]) / "model.safetensors") for r in results)
     assert first.keys() == second.keys()
     for name, weight in first.items():
         assert (weight - second[name]).abs().max() <= 1e-6 * max(1.0, float(weight.abs().max()))
