@@ -27,7 +27,7 @@ class Shelf:
         self.rows: list[dict[str, Any]] = []
         self.done = False
         self.fault = ""
-        self._file = tempfile.TemporaryFile(prefix="postgrad-look-")  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(prefix="postgrad-look-")  # noqa: SIM115  (lives as long as the shelf)
         self._places: list[tuple[int, int]] = []
         self._lock = threading.Lock()
 
