@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from postgrad.core.annotation import FloatsT
 from postgrad.objectives.group_baselines import OfGroup, group_centred
@@ -33,7 +34,7 @@ class Whitened(OfGroup):
         """Whitened returns: one number a completion where all its tokens have the same."""
         return whitened([[self._returns(outcome) for outcome in group.outcomes] for group in groups])
 
-    def _returns(self, outcome: Outcome) -> FloatsT | None:
+    def _returns(self, outcome: Outcome) -> NDArray[Any] | None:
         """Σ_{s≥t} discount^(s−t) (what token s earned)."""
         if outcome.reward is None or outcome.total is None:
             return None
@@ -44,7 +45,7 @@ class Whitened(OfGroup):
             earned_T[-1] += outcome.reward
         for t in reversed(range(outcome.length - 1)):
             earned_T[t] += self.discount * earned_T[t + 1]
-        return earned_T.astype(np.float32)
+        return earned_T
 
 
 @dataclass(frozen=True)
