@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, ToolResult
 from postgrad.core.task import Grade, Task
-from postgrad.envs.function_calling.generator import SPLITS, split_functions, stream
+from postgrad.envs.function_calling.generator import SPLITS, shared_stream, split_functions, stream
 from postgrad.envs.function_calling.grader import VERSION, grade
 from postgrad.envs.function_calling.results import respond
 
 PER_FUNCTION = 4
-PAIRS = "train_pairs"
+SHARED = "train_shared"
 IRRELEVANT = "heldout_irrelevant"
 """The held-out tasks that no offered tool fits: a benchmark of its own, since silence alone scores on it."""
 
@@ -25,15 +24,15 @@ class FunctionCalling:
 
     Splits: ``train``, ``validation`` (for choosing settings), ``heldout`` and ``heldout_irrelevant``; no function is
     in two of them. ``train`` mixes tasks that no offered tool fits among the others; ``validation`` and ``heldout``
-    hold only tasks that want a call, and ``heldout_irrelevant`` only those that want none. ``train_pairs`` are the
-    tasks of ``train`` two by two under one list of tools: a forest computes the tools once for both.
+    hold only tasks that want a call, and ``heldout_irrelevant`` only those that want none. ``train_shared`` asks for
+    the functions of ``train`` three by three under one list of tools, which a forest computes once.
     """
 
     name: str = "function_calling"
     version: str = VERSION
     trainable: bool = True
-    splits: tuple[str, ...] = (*SPLITS, PAIRS, IRRELEVANT)
-    training_splits: tuple[str, ...] = ("train", PAIRS)
+    splits: tuple[str, ...] = (*SPLITS, SHARED, IRRELEVANT)
+    training_splits: tuple[str, ...] = ("train", SHARED)
 
     def tasks(self, split: str, n: int | None = None, seed: int = 0) -> list[Task]:
         """The first `n` tasks of the split's stream (default: four per function).
@@ -47,13 +46,12 @@ class FunctionCalling:
         if split not in self.splits:
             known = f"one of {', '.join(self.splits)}"
             raise ConfigError("unknown split of function_calling", got=split, expected=known)
-        base = {IRRELEVANT: "heldout", PAIRS: "train"}.get(split, split)
+        base = {IRRELEVANT: "heldout", SHARED: "train"}.get(split, split)
         wanted = (1 if split == IRRELEVANT else PER_FUNCTION) * len(split_functions(base)) if n is None else n
-        every = stream(base, seed)
+        every = shared_stream(base, seed) if split == SHARED else stream(base, seed)
         whole = base == "train"
         fitting = (task for task in every if whole or bool(task.expected) == (split == base))
-        drawn = _pairs(every) if split == PAIRS else fitting
-        tasks = list(itertools.islice(drawn, wanted))
+        tasks = list(itertools.islice(fitting, wanted))
         if len(tasks) < wanted:
             raise ConfigError(f"split {split} has too few different tasks", got=wanted, expected=f"<= {len(tasks)}")
         return tasks
@@ -65,16 +63,3 @@ class FunctionCalling:
     def respond(self, task: Task, message: Message) -> tuple[ToolResult, ...]:
         """The tools' results for the calls of `message`; errors for calls that cannot be carried out."""
         return respond(task.tools, message)
-
-
-def _pairs(tasks: Iterable[Task]) -> Iterator[Task]:
-    """Two tasks that offer the same tools, one after the other, as soon as there are two."""
-    waiting: dict[tuple[str, ...], Task] = {}
-    for task in tasks:
-        tools = tuple(tool.name for tool in task.tools)
-        other = waiting.pop(tools, None)
-        if other is None:
-            waiting[tools] = task
-        else:
-            yield other
-            yield task

@@ -100,12 +100,20 @@ def test_a_round_covers_all_functions() -> None:
     assert len({task.group for task in tasks}) == functions
 
 
-def test_pairs_are_training_tasks_two_by_two_under_one_list_of_tools() -> None:
-    tasks = ENVIRONMENT.tasks("train_pairs", 200)
-    assert len({task.id for task in tasks}) == 200
-    assert {task.id for task in tasks} <= {task.id for task in ENVIRONMENT.tasks("train", 1000)}
-    assert all(first.tools == second.tools for first, second in zip(tasks[::2], tasks[1::2], strict=True))
-    assert [task.id for task in tasks[:61]] == [task.id for task in ENVIRONMENT.tasks("train_pairs", 61)]
+def test_shared_lists_are_asked_for_tool_by_tool() -> None:
+    """One round: every function of the split once, in runs under one list of at most three tools of its own domain."""
+    functions = split_functions("train")
+    tasks = ENVIRONMENT.tasks("train_shared", len(functions))
+    assert sorted(task.group for task in tasks) == sorted(function.name for function in functions)
+    domain = {function.name: function.domain for function in functions}
+    for tools, run in itertools.groupby(tasks, key=lambda task: tuple(tool.name for tool in task.tools)):
+        assert [task.group for task in run] == list(tools)
+        assert len(tools) <= 3
+        assert len({domain[name] for name in tools}) == 1
+    wanted = [task for task in tasks if task.expected]
+    assert all(list(task.expected[0]) == [task.group] for task in wanted)
+    assert 0.85 < len(wanted) / len(tasks) < 0.98
+    assert [task.id for task in tasks[:61]] == [task.id for task in ENVIRONMENT.tasks("train_shared", 61)]
 
 
 def test_the_request_shows_every_argument() -> None:
@@ -125,13 +133,13 @@ def test_the_request_shows_every_argument() -> None:
 def test_no_overlap_with_the_outside_judge() -> None:
     """No function name, no eight words in a row, no near-duplicate in common with BFCL simple_python."""
     benchmark = Bfcl().tasks("simple_python")
-    for split in SPLITS:
+    for split in (*SPLITS, "train_shared"):
         report = overlap(ENVIRONMENT.tasks(split, 2000), benchmark, ngram=8)
         assert report.clean, report.findings[:5]
 
 
 def test_an_unknown_split_is_told() -> None:
-    known = "train, validation, heldout, train_pairs, heldout_irrelevant"
+    known = "train, validation, heldout, train_shared, heldout_irrelevant"
     with pytest.raises(ConfigError, match=f"got 'test'; expected one of {known}"):
         ENVIRONMENT.tasks("test")
 
