@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,8 @@ def main() -> None:
     if options.arm:
         arm(options.arm[0], Path(options.arm[1]), Path(options.arm[2]))
         return
+    if missing := [peer for peer in ("orjson", "agentpile") if find_spec(peer) is None]:
+        raise SystemExit(f"the peers are not installed: {', '.join(missing)}. Run: pip install 'postgrad[bench]'")
     megabytes, small = (20.0, 10.0) if options.quick else (500.0, 100.0)
     with tempfile.TemporaryDirectory() as name:
         rows = [line for kind in FORMATS for line in speed_rows(kind, Path(name) / kind, megabytes)]

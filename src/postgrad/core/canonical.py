@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import msgspec
 DEEPEST = (
     100  # levels of nesting in foreign JSON; the reader's recursion (redaction, ids) stays far below Python's limit
 )
+
+
+_NULL = re.compile(rb"(?:[:,\[]|^)null(?:[,\]}]|$)")
 
 
 def canonical_json(value: object) -> str:
@@ -42,9 +46,14 @@ def struct_id(value: object, *, length: int = 16) -> str:
         data = msgspec.json.encode(value, order="sorted")
     except UnicodeEncodeError:
         data = b"null"
-    if b"null" in data:  # it may stand for NaN, which must not have the id of null
+    if holds_null(data):  # it may stand for NaN, which must not have the id of null
         data = canonical_json(msgspec.to_builtins(value)).encode()
     return hashlib.sha256(data).hexdigest()[:length]
+
+
+def holds_null(data: bytes) -> bool:
+    """Whether null may be a value in JSON without spaces; a text that speaks of null seldom looks like one."""
+    return b"null" in data and _NULL.search(data) is not None
 
 
 def plain_json(value: object, *, encoding: str = "utf-8") -> str:

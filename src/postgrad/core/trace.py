@@ -109,6 +109,8 @@ class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
     """One history. `index` is its place in its file; `records` in results are raw record numbers.
 
     `orphans` are results whose calls the source does not hold (a cut or slid window); they belong to no step.
+    `environment` is where it was recorded, so that it can be executed again: folder, command, repository with commit
+    and state, versions; plain JSON data, empty where the source does not say.
     """
 
     id: str
@@ -121,6 +123,7 @@ class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
     task_id: str | None = None
     result_records: dict[str, int] = {}
     orphans: tuple[ToolResult, ...] = ()
+    environment: dict[str, Any] = {}
 
     @property
     def for_evaluation(self) -> bool:

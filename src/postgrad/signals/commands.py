@@ -33,7 +33,12 @@ SEARCHES = frozenset(
         ),
     }
 )
-PROBES = frozenset({"ls", "cat", "test", "[", "[[", "stat", "file", "dir", "get-item", "get-childitem", "test-path"})
+PROBES = frozenset(
+    {
+        *("ls", "cat", "test", "[", "[[", "stat", "file", "dir"),
+        *("get-item", "get-childitem", "get-content", "gc", "test-path"),
+    }
+)
 WAITS = frozenset({"sleep", "wait", "start-sleep", "timeout"})
 READERS = frozenset(
     {

@@ -31,7 +31,8 @@ _GO_ON = re.compile(
     r"|fahre? fort|继续|繼續|请继续|続けて(ください)?"
     r"|continuez?|continúa|continua(r|re)?|sigue|prosigue|продолжай(те)?|계속(해)?|go"
     r"|yes|y|ok(ay)?"
-    r"|ja|oui|sí|sim|да|好的?|はい)\W*\Z",
+    r"|ja|oui|sí|sim|да|好的?|はい)"
+    r"(\W+(please|thanks|bitte|danke|por favor|s'il (te|vous) pla[iî]t|пожалуйста|谢谢))?\W*\Z",
     re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(feedback|user_message|user_feedback)>\s*(?P<words>.*?)\s*</\1>", re.DOTALL)
@@ -50,7 +51,8 @@ _USER_EDIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CORRECTS = re.compile(
-    r"\A\W*(no|nope|nein|non|нет|不对|不對|不是|不行|错了|錯了|いや|違い?ます?|違う|아니|não)(?=[\s,.!:;，。、！–—-]|\Z)"
+    r"\A\W*(no(?! (problem|worries|need|rush|hurry|thanks|thank you|questions?|objections?)\b)"
+    r"|nope|nein|non|нет|不对|不對|不是|不行|错了|錯了|いや|違い?ます?|違う|아니|não)(?=[\s,.!:;，。、！–—-]|\Z)"
     r"|\b(not that|not what i|that'?s (not (right|correct|what)|wrong)|(is|was|are|looks?|still) (wrong|incorrect"
     r"|broken|failing)"
     r"|still (not|does ?n[o']t|fails|broken|the same|getting|see)|does ?n[o']t (work|help|compile|run)"
@@ -64,7 +66,8 @@ _CORRECTS = re.compile(
     r"|\b(ce n'est pas (ça|correct|ce que)|c'est faux|ne (marche|fonctionne) (toujours )?pas|tu as oublié"
     r"|vous avez oublié|annule|au lieu de"
     r"|plutôt que)\b"
-    r"|\b(eso no|no es (eso|correcto|lo que)|está mal|no funciona|sigue sin|todavía no|olvidaste|deshaz|en lugar de"
+    r"|\b(eso no|no es (eso|correcto|lo que)|está mal|no funciona|sigue (sin|fallando|dando)"
+    r"|(todavía|aún) (no|falla|da)|olvidaste|deshaz|en lugar de"
     r"|en vez de)\b"
     r"|\b(não (é|está|funciona)|está errado|ainda não|esqueceu|desfaça|em vez de)\b|\b(non (è|va|funziona)|sbagliato"
     r"|ancora non|annulla|invece di)\b"

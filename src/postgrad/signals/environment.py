@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from postgrad.signals.evidence import Evidence
+from postgrad.signals.phrases import Phrases
 from postgrad.signals.wordings import (
     BUSY_OR_LIMITED,
     COMMAND_NOT_FOUND,
@@ -39,7 +40,7 @@ _IN_SOURCE = re.compile(
     re.MULTILINE,
 )
 _BUILD_FILES = re.compile(r"(?:CMakeLists\.txt|\.cmake|[Mm]akefile|\.mk|\.bazel|build\.gradle|pom\.xml)[:(]\d+")
-_LOCAL_SERVER = re.compile(r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)", re.IGNORECASE)
+_LOCAL_SERVER = Phrases(r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)")
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
 _EDGE = 3000
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from postgrad.core.message import Tool, ToolCall, ToolResult
-from postgrad.signals.commands import ToolKind, command_of, kind_of, programs
+from postgrad.signals.commands import ToolKind, command_of, kind_of, programs, target_of
 from postgrad.signals.outcomes import Outcome, clean, read_outcome
 
 _OPENING = 2000  # characters
@@ -42,6 +42,11 @@ class Evidence:
     def line(self) -> str | None:
         """The command line of a shell call."""
         return command_of(self.call) if self.kind == "shell" else None
+
+    @cached_property
+    def target(self) -> str | None:
+        """What the call works on."""
+        return target_of(self.call)
 
     @cached_property
     def programs(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from postgrad.core.message import Tool, ToolCall
+from postgrad.signals.phrases import Phrases
 
 FaultKind = Literal[
     "malformed_json",
@@ -171,7 +172,7 @@ _TEXTS: tuple[tuple[FaultKind, str], ...] = (
         r"|(解析|parse).{0,10}失败|JSON.{0,6}(错误|錯誤|エラー)",
     ),
 )
-_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE | re.DOTALL)) for kind, pattern in _TEXTS)
+_PATTERNS = tuple((kind, Phrases(pattern, re.IGNORECASE | re.DOTALL)) for kind, pattern in _TEXTS)
 
 
 def call_fault(call: ToolCall, tools: Sequence[Tool]) -> Fault | None:

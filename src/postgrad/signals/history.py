@@ -48,10 +48,17 @@ class History:
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
         """Call id -> evidence, for calls with a result."""
-        return {call.id: found for step in self.trace.steps for call, found in self.of(step) if found is not None}
+        return {call.id: found for answered in self._steps.values() for call, found in answered if found is not None}
 
     def of(self, step: Step) -> list[tuple[ToolCall, Evidence | None]]:
         """The calls of a step with what came back, None where nothing did."""
+        return self._steps[step.index]
+
+    @cached_property
+    def _steps(self) -> dict[int, list[tuple[ToolCall, Evidence | None]]]:
+        return {step.index: self._answered(step) for step in self.trace.steps}
+
+    def _answered(self, step: Step) -> list[tuple[ToolCall, Evidence | None]]:
         results = {result.call_id: result for result in step.results}
         tools = step.request.tools
         return [
@@ -97,9 +104,9 @@ class History:
         for step in self.trace.steps:
             if step.index <= after or (before is not None and step.index >= before):
                 continue
-            for call in step.action.tool_calls:
-                if call.id in self.evidence:
-                    yield step, self.evidence[call.id]
+            for _, evidence in self.of(step):
+                if evidence is not None:
+                    yield step, evidence
 
     def following(self, step: Step) -> Step | None:
         """The step that goes on from `step`, on its own branch."""

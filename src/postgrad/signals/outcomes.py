@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from postgrad.signals.phrases import Phrases
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _CODE_WORDS = (
     r"(?:exit(?:ed)?|return)[ _-]?(?:code|status)|exited with(?: an?)?(?: exit)?(?: code| status)?"
@@ -27,6 +29,7 @@ _FRAME = re.compile(
     r"\W{0,4}?(-?\d{1,10})\b(?P<rest>.{0,80})$",
     re.IGNORECASE | re.MULTILINE,
 )
+_FRAMED = Phrases(_CODE_WORDS)
 _SANDBOX = re.compile(
     r"\A\s*failed in sandbox .{0,200}?exit code: (-?\d+), stdout: (?P<out>.*), stderr: (?P<err>.*)\Z", re.DOTALL
 )
@@ -66,8 +69,11 @@ def clean(text: str) -> str:
     Of a very long text the beginning and the end are kept: what went wrong stands there.
     """
     cut = text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]}\n[...]\n{text[-_LONGEST:]}"
-    plain = _ANSI.sub("", cut).replace("\r\n", "\n")
-    bare = _EDITOR_STATE.sub("", _HEADLINE.sub("", plain))
+    plain = (_ANSI.sub("", cut) if "\x1b" in cut else cut).replace("\r\n", "\n")
+    headline = _HEADLINE.match(plain)
+    bare = plain[headline.end() :] if headline else plain
+    if "<environment_details>" in bare or "\n(Open file: " in bare:
+        bare = _EDITOR_STATE.sub("", bare)
     return bare if len(bare) == len(plain) else bare.rstrip()
 
 
@@ -120,6 +126,7 @@ def _framed(text: str) -> Outcome:
     """A frame line among the first or the last lines; both ends of a long text are looked at, never all of it."""
     lines = text.split("\n")
     edges = [*range(min(_EDGE_LINES, len(lines))), *range(max(_EDGE_LINES, len(lines) - _EDGE_LINES), len(lines))]
+    edges = edges if _FRAMED.possible("\n".join(lines[at] for at in edges)) else []
     framed = ((at, found) for at in edges if len(lines[at]) < 300 and (found := _FRAME.match(lines[at])))
     at, found = next(framed, (0, None))
     if found is None:

@@ -8,10 +8,10 @@ it may use what the model learnt in between, so it is a candidate and not an ora
 
 from __future__ import annotations
 
-from postgrad.core.message import ToolCall
+from postgrad.core.message import ToolCall, ToolResult
 from postgrad.core.trace import Step, Trace
 from postgrad.signals.actions import normal_call
-from postgrad.signals.commands import command_of, kind_of, target_of
+from postgrad.signals.commands import command_of
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
 from postgrad.signals.rules import has_failed
@@ -20,8 +20,9 @@ from postgrad.signals.rules import has_failed
 def find_recovery(history: History | Trace, failed_step: Step, failed: ToolCall) -> int | None:
     """Index of the first step after `failed_step` with a successful call that does what `failed` meant to do."""
     history = history if isinstance(history, History) else History(history)
+    wanted = Evidence(failed, ToolResult(failed.id, ""))
     for step, evidence in history.answered(after=failed_step.index):
-        if _does_the_same(evidence.call, failed) and history.succeeded(evidence):
+        if _does_the_same(evidence, wanted) and history.succeeded(evidence):
             return step.index
     return None
 
@@ -31,23 +32,22 @@ def recovering_call(step: Step, failed: ToolCall) -> ToolCall | None:
     results = {result.call_id: result for result in step.results}
     for call in step.action.tool_calls:
         result = results.get(call.id)
-        if result is None or result.status != "ok" or not _does_the_same(call, failed):
+        if result is None or result.status != "ok":
             continue
-        if not has_failed(Evidence(call, result, tools=step.request.tools)):
+        evidence = Evidence(call, result, tools=step.request.tools)
+        if _does_the_same(evidence, Evidence(failed, result)) and not has_failed(evidence):
             return call
     return None
 
 
-def _does_the_same(one: ToolCall, other: ToolCall) -> bool:
-    kind = kind_of(other)
-    if one.name != other.name and (kind != kind_of(one) or kind == "other"):
+def _does_the_same(one: Evidence, other: Evidence) -> bool:
+    if one.call.name != other.call.name and (one.kind != other.kind or one.kind == "other"):
         return False
-    ours, theirs = target_of(one), target_of(other)
-    if ours is not None or theirs is not None:
-        return ours == theirs and kind == kind_of(one)
-    if command_of(one) is not None or not other.arguments:
+    if one.target is not None or other.target is not None:
+        return one.target == other.target and one.kind == other.kind
+    if command_of(one.call) is not None or not other.call.arguments:
         return False
-    return bool(_plain_arguments(one) & _plain_arguments(other))
+    return bool(_plain_arguments(one.call) & _plain_arguments(other.call))
 
 
 def _plain_arguments(call: ToolCall) -> set[tuple[str, object]]:

@@ -18,6 +18,7 @@ from postgrad.signals.commands import PROBES, SEARCHES, WAITS, is_check, is_test
 from postgrad.signals.environment import lacks
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import call_fault, text_fault
+from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.silent import REFUSED_CALL, fails_in_text
 from postgrad.signals.wordings import COMMAND_NOT_FOUND, NO_SUCH_FILE, NOTHING_TO_DO
@@ -48,15 +49,15 @@ _UNASKED = re.compile(
     r"|approval (is )?required)",
     re.IGNORECASE,
 )
-_COMMIT_HOOK = re.compile(
+_COMMIT_HOOK = Phrases(
     r"pre-commit|husky|lint-staged|lefthook|commitlint|hook id: |hook declined|remote rejected.{0,200}hook"
     r"|\bhooks?\b.{0,60}(failed|exited|declined)",
     re.IGNORECASE,
 )
-_SUGGESTS = re.compile(
+_SUGGESTS = Phrases(
     r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして", re.IGNORECASE
 )
-_USAGE = re.compile(
+_USAGE = Phrases(
     r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
     r"|command|subcommand)"
     r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)"
@@ -201,7 +202,7 @@ def _probe(evidence: Evidence) -> bool:
     names, output = evidence.programs, evidence.outcome.output
     if not any(name in PROBES for name in names) or not all(name in PROBES | _HARMLESS for name in names):
         return False
-    rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)]
+    rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)] if NO_SUCH_FILE.possible(output) else []
     lost = any(_LOST.match(row) for row in rows)  # the folder to work in was wrong
     return bool(rows) and not lost and not _SUGGESTS.search(output)
 

@@ -16,6 +16,7 @@ from postgrad.signals.commands import is_check, is_test_run, only_reads
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import FaultKind, text_fault
 from postgrad.signals.outcomes import json_object
+from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.wordings import (
     COMMAND_NOT_FOUND,
@@ -26,9 +27,10 @@ from postgrad.signals.wordings import (
     TIMED_OUT,
 )
 
-SUMMARY = re.compile(
+SUMMARY = Phrases(
     rf"\b[1-9]\d*\)? (?:tests? |examples?,? |specs? |suites? |assertions? )?{FAILED_WORD}\b"
-    rf"|{FAILED_WORD}[ \t]*[:：=][ \t]*[1-9]\d*\b|[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{{0,12}}(?:失败|失敗|실패)"
+    rf"|(?:{FAILED_WORD}|{ERROR_WORD})[ \t]*[:：=][ \t]*[1-9]\d*\b"
+    rf"|[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{{0,12}}(?:失败|失敗|실패)"
     r"|^FAILED[ (]|FAILED \(|^FAIL(?:ED)?\b[:!]?(?:\s|$)|^[ \t]*--- FAIL|^not ok \d+|^ERRORS?!|Failures?: [1-9]"
     r"|Errors?: [1-9]"
     rf"|\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b"
@@ -42,12 +44,13 @@ SUMMARY = re.compile(
     re.MULTILINE,
 )
 _NOT_FAILED = re.compile(r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b", re.IGNORECASE)
-_CRASH = re.compile(
+_CRASH = Phrases(
     r"^Traceback \(most recent call last|^(?:fatal|error): |^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* "
     r"|^panic: "
     r"|^Exception in thread|^Unhandled|^Uncaught |Segmentation fault|^E: |^ERROR: |^(?:\w+\.)*\w+(?:Error|Exception): "
     rf"|^(?:Syntax|Parse) error|^BUILD FAILED|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b|\(core dumped\)"
     rf"|^thread '.{{0,80}}' panicked"
+    r"|^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)"
     rf"|^{ERROR_WORD}\s?[:：]|^\+ CategoryInfo\s+: |^\*\* \(\w+",
     re.MULTILINE,
 )
@@ -177,7 +180,7 @@ def _answered(evidence: Evidence) -> bool:
     if value is not None:
         by_harness = value.get("status") == "error" and ("message" in value or "error" in value)
         return (
-            evidence.kind == "other" and _error_object(value, trusted=evidence.result.is_error is False)
+            evidence.kind in ("other", "search") and _error_object(value, trusted=evidence.result.is_error is False)
         ) or by_harness
     if evidence.result.is_error is False or not _ANSWERED_ERROR.match(evidence.opening):
         return False

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 
+from postgrad.signals.phrases import Phrases
+
 _I = re.IGNORECASE
 
 
-def _any(*patterns: str, flags: int = _I) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), flags)
+def _any(*patterns: str, flags: re.RegexFlag = _I) -> Phrases:
+    return Phrases("|".join(patterns), flags)
 
 
 COMMAND_NOT_FOUND = _any(
@@ -88,6 +90,7 @@ FAILED_WORD = (
 
 NOTHING_TO_DO = _any(
     r"nothing to commit|nothing added to commit|already exists|no such process"
+    r"|cannot create directory .{1,300}: File exists|mkdir: .{1,300}: File exists"
     r"|already up[- ]to[- ]date|no changes added to commit",
     r"nichts zu committen|existiert bereits|bereits aktuell|rien à valider|existe déjà|déjà à jour",
     r"nada para (?:hacer commit|enviar|confirmar)|ya existe|já existe|esiste già|нечего коммитить|уже существует",

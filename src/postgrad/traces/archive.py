@@ -35,7 +35,7 @@ class Archive:
     def open(self, name: str) -> BinaryIO:
         """The bytes of a file."""
         entry = self.entries[name]
-        if entry.file_size > _BOMB_SIZE and entry.file_size > _BOMB_RATIO * max(1, entry.compress_size):
+        if is_bomb(packed=entry.compress_size, unpacked=entry.file_size):
             raise DataError(
                 f"the archive unpacks {entry.compress_size} bytes to {entry.file_size}", got=name, do="unpack it first"
             )
@@ -47,6 +47,11 @@ class Archive:
         with self.open(name) as packed:
             shutil.copyfileobj(packed, copy, 1 << 20)
         return Archive(cast(IO[bytes], copy))
+
+
+def is_bomb(*, packed: int, unpacked: int) -> bool:
+    """Whether so few bytes that give so many are no honest data. Sizes in bytes."""
+    return unpacked > _BOMB_SIZE and unpacked > _BOMB_RATIO * max(1, packed)
 
 
 def archive_of(path: Path) -> Path | None:

@@ -7,9 +7,10 @@
                                "results":  [{"tool_call_id", "content", "is_error", "status"}],
                                "feedback": [{"kind", "value", "text", "source"}]}}}
 
-Keys of "postgrad" are there only where they say something. `exchange` makes a line's object for a served call, `lines`
-writes a whole trace; `openai_chat` reads both back: steps, candidates, calls, results, feedback, task. Headers and
-keys are never written. Not kept: events, record numbers, thinking signatures, order of blocks within a message.
+A recorded line has an "environment" too: where it was recorded. Keys of "postgrad" are there only where they say
+something. `exchange` makes a line's object for a served call, `lines` writes a whole trace; `openai_chat` reads both
+back: steps, candidates, calls, results, feedback, task, environment. Headers and keys are never written. Not kept:
+events, record numbers, thinking signatures, order of blocks within a message.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _exchange(trace: Trace, step: Step) -> dict[str, Any]:
     }
     # A made-up time would make equal traces unequal, so a step without a time keeps none.
     whole = exchange(request, _response(step), trace=trace.id, time=step.time or "", own=own)
+    whole |= {"environment": trace.environment} if trace.environment else {}
     return {key: value for key, value in whole.items() if value != ""}
 
 

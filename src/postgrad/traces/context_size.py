@@ -29,6 +29,10 @@ _WHOLE = (
     *("prompt_tokens", "promptTokenCount", "prompt_token_count", "gen_ai.usage.input_tokens", "llm.token_count.prompt"),
     *("promptTokens", "inputTokens"),
 )
+_WRITTEN = (
+    *("completion_tokens", "output_tokens", "candidatesTokenCount", "gen_ai.usage.output_tokens"),
+    *("llm.token_count.completion", "completionTokens", "outputTokens", "tokensOut", "output"),
+)
 _CACHED = (
     *("cache_creation_input_tokens", "cache_read_input_tokens", "cacheReadTokens", "cacheWriteTokens"),
     *("input_tokens_cache_read", "input_tokens_cache_write"),
@@ -37,7 +41,7 @@ _CACHED = (
 
 def by_script(text: str) -> float:
     """Estimated tokens of a text: four characters a token, one for each wide character."""
-    wide = len(_WIDE.findall(text))
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide + (len(text) - wide) / CHARACTERS_A_TOKEN
 
 
@@ -58,6 +62,12 @@ def logged_input(usage: Mapping[str, Any]) -> int | None:
         [cache.get("read"), cache.get("write")] if isinstance(cache, dict) else []
     )
     return fresh + sum(_number(value) or 0 for value in apart)
+
+
+def logged_output(usage: Mapping[str, Any]) -> int | None:
+    """Output tokens that a provider counted, those of thinking included; None where the log has none."""
+    numbers = (_number(usage.get(name)) for name in _WRITTEN)
+    return next((number for number in numbers if number is not None), None)
 
 
 def _number(value: object) -> int | None:

@@ -72,8 +72,7 @@ class _Draft:
     feedback: list[Feedback] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """A message that the model sees: its id, records, and the step whose action or result it is (None: neither)."""
 
     id: str
@@ -127,7 +126,7 @@ class Conversation:
         index = self.steps
         self._place += 1
         message = Message("assistant", tuple(self._named(action.blocks, index)), action.records)
-        ids = tuple(entry.id for entry in self._shown) if context is None else tuple(context)
+        ids = tuple([entry.id for entry in self._shown]) if context is None else tuple(context)
         now = self.setting
         request = Request(ids, now.tools, dict(now.params), now.fidelity, now.missing)
         answer = Candidate(message, action.model, action.stop_reason, dict(action.usage))

@@ -21,13 +21,16 @@ from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import DataError
 from postgrad.traces.document import Item
 from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import SQLITE, open_raw
+from postgrad.traces.raw import SQLITE, STREAM_FAULTS, open_raw
 
 
 def tables(path: Path) -> frozenset[str]:
     """The names of the tables of an SQLite database, empty for every other file."""
     with open_raw(path) as stream:
-        if stream.read(len(SQLITE)) != SQLITE:
+        try:
+            if stream.read(len(SQLITE)) != SQLITE:
+                return frozenset()
+        except STREAM_FAULTS:
             return frozenset()
     try:
         with Database(path) as database:
@@ -36,13 +39,16 @@ def tables(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _copy(stream: BinaryIO, file: BinaryIO) -> tuple[int, str]:
+def _copy(stream: BinaryIO, file: BinaryIO, path: Path) -> tuple[int, str]:
     """Size and SHA-256 of what was copied."""
     digest, size = hashlib.sha256(), 0
-    while block := stream.read(1 << 20):
-        file.write(block)
-        digest.update(block)
-        size += len(block)
+    try:
+        while block := stream.read(1 << 20):
+            file.write(block)
+            digest.update(block)
+            size += len(block)
+    except STREAM_FAULTS as error:
+        raise DataError(f"the compressed data is broken: {error}", got=str(path)) from None
     return size, digest.hexdigest()
 
 
@@ -58,7 +64,7 @@ class Database(Ledger):
         self._folder = tempfile.TemporaryDirectory(prefix="postgrad-")
         copy = Path(self._folder.name) / "database"
         with open_raw(path) as stream, copy.open("wb") as file:
-            self.size, self.sha256 = _copy(stream, file)
+            self.size, self.sha256 = _copy(stream, file, path)
             # The header may still say "write-ahead log", of which this copy has none: all of it is in the pages.
             file.seek(18)
             file.write(b"\1\1")

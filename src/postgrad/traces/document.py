@@ -25,6 +25,7 @@ from typing import Any
 
 from postgrad.core.canonical import too_deep
 from postgrad.core.errors import DataError
+from postgrad.traces.archive import is_bomb
 from postgrad.traces.ledger import Entry, Ledger
 from postgrad.traces.raw import STREAM_FAULTS, open_raw
 
@@ -102,11 +103,18 @@ def _bytes(ledger: Ledger) -> bytes:
         try:
             while block := stream.read(1 << 20):
                 data += block
+                _refuse_bomb(ledger.path, len(data))
         except STREAM_FAULTS as error:
             ledger.note(f"the compressed data is broken: {error}", done=f"read the {len(data)} bytes before it")
         except OSError as error:
             raise DataError(f"cannot read the file: {error.strerror}", got=str(ledger.path)) from None
     return bytes(data)
+
+
+def _refuse_bomb(path: Path, unpacked: int) -> None:
+    """A packed file that gives absurdly more than it is would fill the memory: all of a document is held there."""
+    if path.is_file() and is_bomb(packed=path.stat().st_size, unpacked=unpacked):
+        raise DataError(f"the file unpacks to over {unpacked >> 20} MB", got=str(path), do="unpack it first")
 
 
 def _pattern(place: str) -> str:

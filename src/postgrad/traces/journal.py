@@ -76,9 +76,15 @@ class Journal:
         self.seen: dict[str, Seen] = {}
         self.stale: set[str] = set()
         self._whole = self._dead = 0
+        self._stamp = self._now()
         self._sizes: dict[str, int] = {}
         for line in self._lines():
             self._take(_line(line, path), len(line))
+
+    @property
+    def current(self) -> bool:
+        """Whether the file is as it was when it was read; only asked before anything is written."""
+        return self._stamp == self._now()
 
     def append(self, lines: Iterable[Line]) -> None:
         """Write lines and wait until the disk has them.
@@ -114,6 +120,13 @@ class Journal:
             write_bytes(self.path, b"".join(texts))
             self.path.chmod(0o600)
             self._whole, self._dead = sum(map(len, texts)), 0
+
+    def _now(self) -> tuple[int, int, int] | None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_size, status.st_mtime_ns, status.st_ino
 
     def _lines(self) -> list[bytes]:
         try:

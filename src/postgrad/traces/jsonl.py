@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -34,8 +34,7 @@ _RESTARTS = 64  # places tried on a broken line; a record that starts later than
 _LONGEST = 64 << 20  # bytes of a line that `head` reads
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One JSON object and the number of the line that it stands on; a glued line gives several rows."""
 
     number: int

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from postgrad.core.canonical import content_id, plain_json
+from postgrad.core.canonical import content_id, holds_null, plain_json
 from postgrad.core.message import Block, Message, Opaque, Tool
 from postgrad.core.trace import Step, Trace
 from postgrad.traces.records import counts
@@ -150,7 +150,7 @@ def encoded(value: object) -> str:
     except UnicodeEncodeError:
         return plain_json(msgspec.to_builtins(value))
     # msgspec writes NaN and infinities as null.
-    return plain_json(msgspec.to_builtins(value)) if b"null" in data else data.decode()
+    return plain_json(msgspec.to_builtins(value)) if holds_null(data) else data.decode()
 
 
 def decoded(text: str, type: type[T]) -> T:

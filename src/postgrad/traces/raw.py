@@ -29,7 +29,19 @@ import zstandard
 from postgrad.core.errors import DataError
 from postgrad.traces.archive import ZIP, archive_of, entry_of, members, open_member
 
-__all__ = ["SQLITE", "STREAM_FAULTS", "ZIP", "files_of", "holding", "members", "open_raw", "snapshot", "state"]
+__all__ = [
+    "SQLITE",
+    "STREAM_FAULTS",
+    "ZIP",
+    "files_of",
+    "holding",
+    "members",
+    "open_raw",
+    "snapshot",
+    "start_of",
+    "state",
+    "whole",
+]
 
 STREAM_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError, zipfile.BadZipFile)
 """What reading a broken container raises."""
@@ -54,6 +66,32 @@ def open_raw(path: Path) -> BinaryIO:
         raise DataError(f"cannot read the file: {error.strerror or error}", got=str(path)) from None
     except (*STREAM_FAULTS, sqlite3.Error) as error:
         raise DataError(f"cannot read the file: {error}", got=str(path)) from None
+
+
+def start_of(path: Path, size: int) -> bytes:
+    """At most the first `size` bytes of a source, to tell its form; none where its container is broken there.
+
+    Raises:
+        DataError: it cannot be opened.
+    """
+    with open_raw(path) as stream:
+        try:
+            return stream.read(size)
+        except STREAM_FAULTS:
+            return b""
+
+
+def whole(path: Path) -> bytes:
+    """All bytes of a source that is of no use in part.
+
+    Raises:
+        DataError: it cannot be opened, or its container is broken.
+    """
+    with open_raw(path) as stream:
+        try:
+            return stream.read()
+        except STREAM_FAULTS as error:
+            raise DataError(f"the compressed data is broken: {error}", got=str(path)) from None
 
 
 @contextmanager
@@ -124,10 +162,14 @@ def _unpacked(stream: Any, path: Path) -> BinaryIO:
 
 
 def _is_database(path: Path) -> bool:
+    """Whether it is one; what cannot be opened is said by whoever opens it to read."""
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        return file.read(len(SQLITE)) == SQLITE
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
 
 
 def _backup(path: Path, copy: Path) -> None:

@@ -38,6 +38,8 @@ _SURROGATE = re.compile("[\x00\ud800-\udfff]")
 _BOOKKEEPING = frozenset(
     {"records", "role", "is_error", "status", "index", "fidelity", "missing", "chosen", "kind", "time"}
 )
+_NO_TEXT = frozenset({type(None), bool, int, float})
+_REMEMBERED = 1 << 17  # texts of which it is known that they were scanned; some 15 MB
 _SHORTEST = 8  # no rule finds a secret in less text
 _EVERYWHERE = 12  # shorter secrets are ordinary words elsewhere: they are replaced only where they were found
 
@@ -86,6 +88,8 @@ class Redactor:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if len(text) < _SHORTEST or digest in self._scanned:
             return
+        if len(self._scanned) >= _REMEMBERED:
+            self._scanned.clear()
         self._scanned.add(digest)
         new = False
         scanned = MARK.sub(" ", text) if "<" in text else text
@@ -162,7 +166,7 @@ class Redactor:
             )
             others = {name: self._walk(getattr(step, name)) for name in ("candidates", "results", "feedback")}
             steps.append(msgspec.structs.replace(step, request=request, **others))
-        others = {name: self._walk(getattr(trace, name)) for name in ("events", "orphans")}
+        others = {name: self._walk(getattr(trace, name)) for name in ("events", "orphans", "environment")}
         return msgspec.structs.replace(trace, messages=pool.messages, steps=tuple(steps), **others)
 
 
@@ -191,6 +195,8 @@ def _collect(value: Any, found: dict[str, None], seen: set[int]) -> None:
     """Add the strings in `value`. A message that stands in many places is one object: `seen` knows those."""
     if isinstance(value, str):
         found[value] = None
+    elif type(value) in _NO_TEXT:
+        return
     elif isinstance(value, msgspec.Struct):
         if id(value) not in seen:
             seen.add(id(value))
@@ -211,7 +217,7 @@ def _collect(value: Any, found: dict[str, None], seen: set[int]) -> None:
 def _scanned_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     """Fields that can hold a secret; those of a trace beside its content say where it comes from."""
     if kind is Trace:
-        return ("messages", "steps", "events", "orphans")
+        return ("messages", "steps", "events", "orphans", "environment")
     if kind is Request:
         return ("tools", "params")  # its messages are ids, and as many again for every step
     return tuple(name for name in kind.__struct_fields__ if name not in _BOOKKEEPING)

@@ -1,16 +1,20 @@
 """What a reader holds while it reads, on disk instead of in memory: for sources that hold more than memory does.
 
-`OnDisk` is a list of objects that are still being put together, of which only the last used are in memory; `Spool` is
-the sequence of finished traces. Both lie in an unnamed temporary file that is gone with the process.
+`OnDisk` is a list of objects that are still being put together, of which only the last used are in memory; `Index`
+finds their places by keys; `Spool` is the sequence of finished traces. All lie in unnamed temporary files that are gone
+with the process.
 """
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+import sqlite3
 import tempfile
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from operator import eq
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
@@ -49,17 +53,45 @@ class OnDisk(Generic[T]):
         self._keep(place, item)
         return item
 
+    def look(self, place: int) -> T:
+        """The object at a place, to be read and not to be changed: it does not push others out of memory."""
+        return self._warm[place] if place in self._warm else self._pickles.load(self._places[place])
+
     def __len__(self) -> int:
         return len(self._places)
 
     def __iter__(self) -> Iterator[T]:
-        return (self[place] for place in range(len(self)))
+        return (self.look(place) for place in range(len(self)))
 
     def _keep(self, place: int, item: T) -> None:
         self._warm[place] = item
         if len(self._warm) > self._limit:
             oldest, cold = self._warm.popitem(last=False)
             self._places[oldest] = self._pickles.dump(cold)
+
+
+class Index:
+    """Words (of any length, all text) -> two integers, for millions of words. The last one that was put counts."""
+
+    def __init__(self) -> None:
+        self._base = sqlite3.connect("", isolation_level=None)  # a file without a name, written when it grows large
+        self._base.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;"
+            "CREATE TABLE places (word BLOB PRIMARY KEY, place INTEGER, part INTEGER) WITHOUT ROWID; BEGIN"
+        )
+
+    def put(self, words: tuple[str | None, ...], place: int = 0, part: int = 0) -> None:
+        """Set the integers of some words taken together."""
+        self._base.execute("REPLACE INTO places VALUES (?, ?, ?)", (_digest(words), place, part))
+
+    def get(self, words: tuple[str | None, ...]) -> tuple[int, int] | None:
+        """The integers of some words taken together, None if there are none."""
+        found = self._base.execute("SELECT place, part FROM places WHERE word = ?", (_digest(words),)).fetchone()
+        return None if found is None else (int(found[0]), int(found[1]))
+
+
+def _digest(words: tuple[str | None, ...]) -> bytes:
+    return hashlib.blake2b(repr(words).encode(), digest_size=16).digest()
 
 
 class _Pickles:
@@ -125,6 +157,11 @@ class Spool(Sequence[Trace]):
 
     def __iter__(self) -> Iterator[Trace]:
         return (self._trace(place) for place in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list has none
 
     def _trace(self, place: int) -> Trace:
         trace: Trace = self._pickles.load(place)

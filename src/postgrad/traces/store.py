@@ -77,8 +77,11 @@ class Store:
         return (self.folder / _MARK).is_file()
 
     @contextmanager
-    def writing(self) -> Iterator[Journal]:
+    def writing(self, known: Journal | None = None) -> Iterator[Journal]:
         """The journal, for as long as this process alone may write. Afterwards no row is left that it does not name.
+
+        Args:
+            known: the journal as it was read before; it is read again only if it has changed.
 
         Raises:
             DataError: the folder holds something else, or another process is writing.
@@ -91,7 +94,7 @@ class Store:
             except BlockingIOError:
                 do = "wait until it is done, or give another store"
                 raise DataError("another process is writing to this store", got=str(self.folder), do=do) from None
-            journal = self.journal()
+            journal = known if known is not None and known.current else self.journal()
             try:
                 yield journal
                 sweep(self.folder, journal)

@@ -54,13 +54,14 @@ def walk(names: list[str], recognised: Callable[[Path], bool]) -> Iterator[Found
     Raises:
         DataError: there is nothing under a name.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
+    folders: dict[str, str] = {}
     for name in names:
         path = Path(name).expanduser()
         empty = True
         for found in _named(path, recognised):
             empty = False
-            place = found.path.resolve() if found.path.exists() else found.path
+            place = _place(found.path, folders)
             if place not in seen:
                 seen.add(place)
                 yield found
@@ -68,6 +69,16 @@ def walk(names: list[str], recognised: Callable[[Path], bool]) -> Iterator[Found
             what = "the folder holds no file" if path.is_dir() else "no such file or folder"
             what = "the folder is a trace store, read already" if Store(path).exists else what
             raise DataError(what, got=name, expected="a file, a folder, an archive or a glob")
+
+
+def _place(path: Path, folders: dict[str, str]) -> str:
+    """The path without links; `folders` are those of which it is known already, for to ask takes its time."""
+    folder, name = os.path.split(os.fspath(path))
+    if name in ("", ".", "..") or path.is_symlink():
+        return os.path.realpath(path)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    return os.path.join(folders[folder], name)
 
 
 def _named(path: Path, recognised: Callable[[Path], bool]) -> Iterator[Found]:

@@ -53,6 +53,12 @@ class IngestConfig(Config):
 
 CONFIG = IngestConfig
 
+_COLUMNS = {
+    **{"records": "records", "steps": "steps", "tool_calls": "calls", "tool_results": "results"},
+    **{"calls_without_result": "open", "flagged_errors": "errors"},
+}
+"""What is shown of a source -> the column's name; short, for ten columns share a terminal."""
+
 
 def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     """Read every path and add it to the store.
@@ -112,18 +118,33 @@ def show(result: dict[str, Any]) -> Table:
         table = Table("rebuilt", "up to date", "without raw bytes")
         table.add_row(*(str(result[name]) for name in ("rebuilt", "up_to_date")), str(len(result["without_raw"])))
         return table
-    names = ("records", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
-    table = Table(title=f"{len(result['sites'])} error sites, {sum(result['redactions'].values())} redactions")
-    for name in ("path", "format", *names, "diagnostics"):
-        table.add_column(name.replace("_", " "), justify="left" if name in ("path", "format") else "right")
+    title = f"{len(result['sites'])} error sites, {sum(result['redactions'].values())} redactions"
+    table = Table(title=title, caption=_brief(result))
+    sites = Counter(site["source"] for site in result["sites"])
+    for name in ("path", "format", *_COLUMNS.values(), "sites", "notes"):
+        table.add_column(name, justify="left" if name in ("path", "format") else "right", overflow="fold")
     for source in result["sources"]:
-        cells = [source[name] for name in names] + [len(source["diagnostics"])]
+        cells = [source[name] for name in _COLUMNS] + [sites[source["path"]], len(source["diagnostics"])]
         table.add_row(source["path"], source["format"] or "not recognised", *map(str, cells))
     table.add_section()
-    table.add_row("all", "", *(str(sum(source[name] for source in result["sources"])) for name in names), "")
-    fidelity = sum((Counter(source["fidelity"]) for source in result["sources"]), Counter())
-    table.caption = "contexts: " + ", ".join(f"{count} {level}" for level, count in sorted(fidelity.items()))
+    sums = [str(sum(source[name] for source in result["sources"])) for name in _COLUMNS]
+    table.add_row("all", "", *sums, str(sites.total()), "")
     return table
+
+
+def _brief(result: dict[str, Any]) -> str:
+    """How well the contexts are known, and what the error sites came to: verdicts, and the rules that found them."""
+    verdicts = Counter(site["verdict"] for site in result["sites"])
+    rules = Counter(site["rule"] for site in result["sites"])
+    rows = {
+        "contexts": list(result["fidelity"].items()),
+        "verdicts": verdicts.most_common(),
+        "rules": rules.most_common(),
+    }
+    told = (
+        f"{name}: {', '.join(f'{count} {word}' for word, count in counts)}" for name, counts in rows.items() if counts
+    )
+    return "\n".join(told)
 
 
 def _shown_places(result: dict[str, Any]) -> Table:

@@ -30,7 +30,7 @@ from postgrad.traces.walk import Found, walk
 from postgrad.verbs.ingest_changes import NO_REPORT, Changes, Folders, bare
 from postgrad.verbs.ingest_sources import Item, Outcome, Settings, read_sources, refusal
 
-_BATCH_BYTES, _BATCH_FILES = 32 << 20, 256
+_BATCH_BYTES, _LEAST_BYTES, _BATCH_FILES = 32 << 20, 8 << 20, 256
 _MUCH = 64 << 20  # bytes from which on it is worth to start processes and to prepare the search for secrets
 
 
@@ -73,13 +73,14 @@ class Ingest:
             DataError: a name leads nowhere, a source named alone cannot be read, somebody else writes to the store.
             OutsideFailure: the disk is full, a worker was killed.
         """
-        folders = Folders(self.store.journal().seen if self.store.exists else {})
+        known = self.store.journal() if self.store.exists else None
+        folders = Folders(known.seen if known is not None else {})
         found = list(walk(names, folders.whole))
         for one in found:
             if one.alone and one.fault:
                 raise DataError(one.fault, got=str(one.path))
         alone = {one.path for one in found if one.alone}
-        with self.store.writing() as journal:
+        with self.store.writing(known) as journal:
             changed = Changes(journal, self._settings)
             pending = [item for one in found if not one.fault and (item := changed.item(one.path)) is not None]
             for outcome in track(self._outcomes(pending, journal), "reading traces", len(pending)):
@@ -120,10 +121,11 @@ class Ingest:
 
     def _outcomes(self, pending: list[Item], journal: Journal) -> Iterator[Outcome]:
         """Read, batch by batch; each is in the store before the next is looked at."""
-        batches = list(_batches(pending))
-        known = {sha: bare(source) for sha, source in journal.sources.items()}
         size = sum(_size(item.place) for item in pending)
-        workers = min(len(batches), os.cpu_count() or 1) if size >= _MUCH else 1
+        cores = (os.cpu_count() or 1) if size >= _MUCH else 1
+        batches = list(_batches(pending, max(_LEAST_BYTES, min(_BATCH_BYTES, size // (2 * cores)))))
+        known = {sha: bare(source) for sha, source in journal.sources.items()}
+        workers = min(len(batches), cores)
         if size >= _MUCH:
             redact_sieve.prepare()
         for outcomes in _done(self._settings, batches, known, workers):
@@ -152,10 +154,12 @@ class Ingest:
     def _told(self, found: Iterable[Found], journal: Journal) -> dict[str, Any]:
         reports = [self._report(one, journal) for one in found]
         redactions: Counter[str] = sum((Counter(report["redactions"]) for report in reports), Counter())
+        fidelity: Counter[str] = sum((Counter(report["source"]["fidelity"]) for report in reports), Counter())
         return {
             "store": str(self.store.folder),
             "sources": [report["source"] for report in reports],
             "sites": [site for report in reports for site in report["sites"]],
+            "fidelity": dict(sorted(fidelity.items())),
             "redactions": dict(sorted(redactions.items())),
         }
 
@@ -227,14 +231,14 @@ def _with_report(outcome: Outcome) -> StoredSource:
     return msgspec.structs.replace(outcome.stored, report=msgspec.Raw(outcome.report))
 
 
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Neighbours together, about as much as one segment should hold."""
+def _batches(items: Iterable[Item], limit: int) -> Iterator[list[Item]]:
+    """Neighbours together, about `limit` bytes: what one segment should hold, less where many processes wait."""
     batch: list[Item] = []
     size = 0
     for item in items:
         batch.append(item)
         size += _size(item.place)
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+        if size >= limit or len(batch) >= _BATCH_FILES:
             yield batch
             batch, size = [], 0
     if batch:
@@ -243,7 +247,10 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 def _size(path: Path) -> int:
     """Bytes on disk; what lies in archives and folders counts as little, for want of knowing."""
-    return path.stat().st_size if path.is_file() else 0
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:  # gone in this moment: whoever reads it says so
+        return 0
 
 
 def _marks(path: Path) -> bytes:

@@ -20,6 +20,7 @@ from postgrad import __version__
 from postgrad.core.canonical import content_id, plain_json
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Trace
+from postgrad.signals.site import LEARNABLE, Site
 from postgrad.signals.sites import find_sites
 from postgrad.traces import READERS, readers
 from postgrad.traces.catalogue import Catalogue
@@ -31,7 +32,7 @@ from postgrad.traces.redact import Redactor
 from postgrad.traces.segment import Segment
 from postgrad.traces.vault import Key, RawMode
 
-_NORMAL_FORM = 1  # the store's own part in how a source is read; a change makes every reading out of date
+_NORMAL_FORM = 2  # the store's own part in how a source is read; a change makes every reading out of date
 _BLOCK = 1 << 20
 
 
@@ -199,8 +200,9 @@ class Report:
             trace = self._redactor.redact(complete(own, self.settings.filler))
             numbers = counts(trace)
             self._totals.update(numbers)
-            self._fidelity.update(fidelity_counts([trace]))
-            self._traces.append({"id": trace.id, **numbers})
+            fidelity = fidelity_counts([trace])
+            self._fidelity.update(fidelity)
+            self._traces.append({"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))})
             self._sites += [_site(self.result.source.path, trace.index, site) for site in find_sites(trace)]
             yield trace
 
@@ -221,8 +223,15 @@ class Report:
         return plain_json(told).encode()
 
 
-def _site(path: str, index: int, site: Any) -> dict[str, Any]:
-    """An error site of a trace whose secrets are out."""
+def _site(path: str, index: int, site: Site) -> dict[str, Any]:
+    """An error site of a trace whose secrets are out; what is not known of it has no key."""
+    known = {
+        "call": site.call,
+        "hint_step": site.step if site.verdict in LEARNABLE else None,
+        "repeat_of": site.repeat_of,
+        "recovery_step": site.recovery_step,
+        "outcome": site.outcome,
+    }
     return {
         "source": path,
         "trace": site.trace,
@@ -232,6 +241,7 @@ def _site(path: str, index: int, site: Any) -> dict[str, Any]:
         "verdict": site.verdict,
         "rule": site.rule,
         "evidence": {"record": site.record, "text": site.text},
+        **{key: value for key, value in known.items() if value is not None},
     }
 
 

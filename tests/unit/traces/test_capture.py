@@ -39,7 +39,8 @@ def rollout(name: str = "rollout-1") -> Trace:
         Step(0, Request(first, (TOOL,), params), (called,), results),
         Step(1, Request(second, (TOOL,), params), (said, other), feedback=(verdict,), time="2026-01-01T00:00:00Z"),
     )
-    return Trace(name, Source("", "rollout"), pool.messages, steps, task_id="task-7")
+    environment = {"cwd": "/w", "repository": {"commit": "0f", "dirty": False}}
+    return Trace(name, Source("", "rollout"), pool.messages, steps, task_id="task-7", environment=environment)
 
 
 def read(tmp_path: Path, *written: str) -> ReadResult:
@@ -74,7 +75,7 @@ def test_round_trip_of_a_rollout(tmp_path: Path) -> None:
     before = rollout()
     (after,) = read(tmp_path, *lines(before)).traces
     assert facts(after) == facts(before)
-    assert (after.id, after.task_id) == ("rollout-1", "task-7")
+    assert (after.id, after.task_id, after.environment) == ("rollout-1", "task-7", before.environment)
     assert lines(after) == lines(before)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from postgrad.core.message import Message
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.spool import OnDisk, Spool
+from postgrad.traces.spool import Index, OnDisk, Spool
 
 
 def test_objects_keep_their_changes_when_they_go_to_disk_and_back() -> None:
@@ -32,3 +32,24 @@ def test_a_spool_is_a_sequence_and_keeps_odd_text() -> None:
     assert text == "0 \ud83d"
     with pytest.raises(IndexError):
         traces[3]
+
+
+def test_an_index_finds_by_all_words_together() -> None:
+    """("a", "bc") and ("ab", "c") are two keys, as are None and "None"; the last integers that were put count."""
+    index = Index()
+    keys = [("a", "bc"), ("ab", "c"), (None,), ("None",), ("\ud83d",)]
+    for place, key in enumerate(keys):
+        index.put(key, place)
+    index.put(("a", "bc"), 7, 1)
+    assert [index.get(key) for key in keys] == [(7, 1), (1, 0), (2, 0), (3, 0), (4, 0)]
+    assert index.get(("abc",)) is None
+
+
+def test_to_look_at_an_object_writes_nothing() -> None:
+    """Ten objects with 2 in memory: 8 were written when they had to go; going through all of them adds none."""
+    found: OnDisk[list[int]] = OnDisk(warm=2)
+    for number in range(10):
+        found.append([number])
+    assert len(found._pickles) == 8
+    assert [found.look(place) for place in range(10)] == list(found) == [[number] for number in range(10)]
+    assert len(found._pickles) == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from postgrad.core.errors import ConfigError, DataError, UserError
 from postgrad.traces.store import Store
@@ -45,10 +47,11 @@ def test_the_result_says_what_was_read(tmp_path: Path) -> None:
     path = session().write(tmp_path / "s.jsonl")
     path.write_bytes(path.read_bytes() + b'{"torn')
     result = ingest(tmp_path, path)
-    assert list(result) == ["store", "sources", "sites", "redactions"]
+    assert list(result) == ["store", "sources", "sites", "fidelity", "redactions"]
     (source,) = result["sources"]
     numbers = {"steps": 2, "tool_calls": 2, "tool_results": 1, "calls_without_result": 1, "flagged_errors": 1}
     (trace,) = source.pop("traces")
+    assert trace.pop("fidelity") == result["fidelity"] == {"reconstructed": 2}
     assert {key: value for key, value in trace.items() if key != "id"} == numbers
     (told,) = source.pop("diagnostics")
     assert (told["file"], told["line"], told["offset"]) == (str(path), 5, len(session().data))
@@ -68,6 +71,43 @@ def test_sites_point_at_the_record_and_hold_no_secret(tmp_path: Path) -> None:
     assert result["redactions"]["github-pat"] >= 2
 
 
+def test_a_site_says_what_is_known_of_it_and_no_more(tmp_path: Path) -> None:
+    """The same edit fails twice, in steps 0 and 1, and works in step 2: the second repeats the first, both recover."""
+    file = ClaudeFile()
+    file.user("rename it")
+    for number, found in enumerate((False, False, True)):
+        old = "b" if found else "a"
+        file.assistant(f"m{number}", call(f"t{number}", "Edit", file_path="x.py", old_string=old, new_string="c"))
+        words = "The file x.py has been updated." if found else "String to replace not found in file."
+        file.result(f"t{number}", words if found else f"<tool_use_error>{words}</tool_use_error>", is_error=not found)
+    result = ingest(tmp_path, file.write(tmp_path / "s.jsonl"))
+    first, second = result["sites"]
+    assert (first["rule"].partition("/")[0], first["verdict"], first["hint_step"]) == ("invalid_call", "real", 0)
+    assert (first["recovery_step"], second["recovery_step"]) == (2, 2)
+    assert "repeat_of" not in first
+    assert (second["repeat_of"], second["step"], second["call"]) == (0, 1, "t1")
+    console = Console(width=80, file=io.StringIO())
+    console.print(show(result))
+    told = console.file.getvalue()
+    assert "verdicts: 2 real" in told
+    assert "rules: 2 invalid_call" in told
+    assert "contexts: 3 reconstructed" in told
+
+
+def test_a_catalogue_completes_what_is_stored(tmp_path: Path) -> None:
+    """Read again with a catalogue, the steps in the store have its prompt and its tools, and lack neither any more."""
+    path = session().write(tmp_path / "s.jsonl")
+    ingest(tmp_path, path)
+    filling = {"app": "claude-code", "system": "Be brief.", "tools": [{"name": "Bash", "input_schema": {}}]}
+    (tmp_path / "catalogue.json").write_text(json.dumps({"entries": [filling]}))
+    ingest(tmp_path, path, catalogue=tmp_path / "catalogue.json")
+    (trace,) = Store(tmp_path / "store").traces()
+    for step in trace.steps:
+        assert (trace.context(step)[0].role, trace.context(step)[0].text) == ("system", "Be brief.")
+        assert [(tool.name, tool.inferred) for tool in step.request.tools] == [("Bash", False)]
+        assert not {"system prompt", "tool schemas"} & set(step.request.missing)
+
+
 def test_the_store_holds_the_traces_without_secrets(tmp_path: Path) -> None:
     ingest(tmp_path, session().write(tmp_path / "s.jsonl"))
     (trace,) = Store(tmp_path / "store").traces()
@@ -76,6 +116,28 @@ def test_the_store_holds_the_traces_without_secrets(tmp_path: Path) -> None:
     assert json.loads(arguments.arguments_raw) == arguments.arguments
     for file in (tmp_path / "store").rglob("*"):
         assert file.is_dir() or SECRET.encode() not in file.read_bytes()
+
+
+def test_where_a_recording_was_made_stays_with_its_trace_without_secrets(tmp_path: Path) -> None:
+    """The recorder writes it beside each call; the same key in another program's log is its own matter."""
+    environment = {
+        "repository": {"commit": "0f3a", "dirty": True},
+        "command": ["agent", "--key", SECRET],
+        "python": "3.12",
+    }
+    recorded = {**EXCHANGE, "environment": environment, "metadata": {"postgrad": {}}}
+    other = {
+        **EXCHANGE,
+        "environment": {"name": "production"},
+        "request": {"messages": [{"role": "user", "content": "x"}]},
+    }
+    path = tmp_path / "openai_chat.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (recorded, other)))
+    ingest(tmp_path, path)
+    found, foreign = sorted(Store(tmp_path / "store").traces(), key=lambda trace: trace.index)
+    assert found.environment["repository"] == {"commit": "0f3a", "dirty": True}
+    assert found.environment["command"][2].startswith("<secret:github-pat:")
+    assert foreign.environment == {}
 
 
 def test_folders_are_searched_and_globs_expanded_once(tmp_path: Path) -> None:

@@ -100,10 +100,19 @@ def trajectory(
         "trajectory_id": trace.id,
         "agent": _agent(trace, losses),
         "steps": writer.steps(),
-        "extra": {OWN: _present({"task_id": trace.task_id, "purpose": "evaluation" if trace.for_evaluation else None})},
+        "extra": {OWN: _present(_about(trace))},
         "subagent_trajectories": [trajectory(child, losses, children, done) for child in inner],
     }
     return {key: value for key, value in found.items() if value not in ({OWN: {}}, [])} | {"steps": found["steps"]}
+
+
+def _about(trace: Trace) -> dict[str, Any]:
+    """What postgrad keeps of a trace as a whole."""
+    return {
+        "task_id": trace.task_id,
+        "purpose": "evaluation" if trace.for_evaluation else None,
+        "environment": trace.environment or None,
+    }
 
 
 def _agent(trace: Trace, losses: Losses) -> dict[str, Any]:

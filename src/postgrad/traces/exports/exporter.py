@@ -112,6 +112,7 @@ def count_trace(trace: Trace, losses: Losses) -> None:
     losses["events"] += len(trace.events)
     losses["results without a call"] += len(trace.orphans)
     losses["links to a parent trace"] += trace.parent is not None
+    losses["environments"] += bool(trace.environment)
 
 
 def count_blocks(message: Message, losses: Losses, *, reasoning: bool) -> None:

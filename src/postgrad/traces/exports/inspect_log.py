@@ -106,6 +106,7 @@ class _Sample:
         """The sample as plain data."""
         trace, losses = self._trace, self._losses
         losses["events"] += sum(event.kind != "user_text" for event in trace.events)
+        losses["environments"] += bool(trace.environment)
         losses["results without a call"] += len(trace.orphans)
         events = [event for step in trace.steps for event in self._events(step)]
         last = trace.steps[-1] if trace.steps else None

@@ -90,10 +90,12 @@ def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
 
 def test_atif_gives_back_nearly_all_and_is_valid(tmp_path: Path) -> None:
     """Flags, argument strings, thoughts with their signatures, usage, stop reasons, feedback, fidelity: in `extra`."""
-    trace, path = talk(), tmp_path / "t.json"
+    environment = {"repository": {"commit": "0f", "dirty": True}, "command": ["agent", "-p", "x"]}
+    trace, path = msgspec.structs.replace(talk(), environment=environment), tmp_path / "t.json"
     assert export(trace, path, "atif") == {}
     Trajectory.model_validate_json(path.read_bytes())
     (back,) = readers.read(path).traces
+    assert back.environment == environment
     for before, after in zip(trace.steps, back.steps, strict=True):
         assert [msgspec.structs.replace(c, message=Message.of("user", "")) for c in after.candidates] == [
             msgspec.structs.replace(c, message=Message.of("user", "")) for c in before.candidates

@@ -98,10 +98,10 @@ def test_a_responses_stream_that_stops_gives_the_items_that_were_done() -> None:
         {"type": "response.output_item.done", "item": item},
     ]
     assert responses(events)["output"] == [item]
-    assert responses([*events, {"type": "response.completed", "response": {"id": "r", "output": []}}]) == {
-        "id": "r",
-        "output": [],
-    }
+    ended = responses(
+        [*events, {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}]
+    )
+    assert ended == {"id": "r", "status": "completed", "output": [item]}  # some servers leave it out of the last event
 
 
 def test_a_response_id_that_is_not_in_the_log_leaves_the_context_partial(tmp_path: Path) -> None:
@@ -315,9 +315,9 @@ def test_credentials_in_parameters_are_not_taken_over(tmp_path: Path) -> None:
     guarded = {"guardrail_information": {"request": {"authorization": secret}}}
     row = {**files.LITELLM[0], "model_parameters": params, "metadata": guarded}
     traces = read(tmp_path, files.jsonl(row), format="litellm").traces
-    assert b"sk-secret" not in msgspec.json.encode(traces)
+    assert b"sk-secret" not in msgspec.json.encode(list(traces))
     headers = {
         "request": {**files.ANTHROPIC_REQUESTS[0], "extra_headers": {"x-api-key": secret}},
         "response": files.ANTHROPIC_RESPONSES[0],
     }
-    assert b"sk-secret" not in msgspec.json.encode(read(tmp_path, files.jsonl(headers)).traces)
+    assert b"sk-secret" not in msgspec.json.encode(list(read(tmp_path, files.jsonl(headers)).traces))

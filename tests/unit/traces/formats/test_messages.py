@@ -158,6 +158,30 @@ def test_broken_rows_never_end_the_reading(tmp_path: Path) -> None:
     assert found.diagnostics[-1].offset == found.records[3].offset
 
 
+@pytest.mark.parametrize("opening", ["OBSERVATION:\n", "Observation: ", "EXECUTION RESULT of [search]:\n"])
+def test_results_told_in_the_users_words_answer_the_call(tmp_path: Path, opening: str) -> None:
+    """Agents without a tool role: two calls, the first answered in the user's words; a talk about results is none."""
+    asked = act(content="Look.\n<function=search>\n<parameter=q>tea</parameter>\n</function>")
+    rows = [user("OBSERVATION: tea is out"), asked, user(f"{opening}3 kinds"), asked, user("Which result: the first?")]
+    trace = only(read(tmp_path, {"messages": [*rows, act(content="Three.")]}))
+    assert [[result.text for result in step.results] for step in trace.steps] == [["3 kinds"], [], []]
+    assert trace.steps[0].action.tool_calls[0].id == trace.steps[0].results[0].call_id
+    assert [message.role for message in trace.context(trace.steps[2])] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert [event.text for event in trace.events] == ["OBSERVATION: tea is out", "Which result: the first?"]
+
+
+def test_a_list_of_messages_line_by_line_is_one_conversation(tmp_path: Path) -> None:
+    found = read(tmp_path, user("tea?"), act(content="Green."), user("why?"), act(content="It is."))
+    assert found.uses == {"context": 2, "step": 2}
+    assert [len(step.request.messages) for step in only(found).steps] == [1, 3]
+
+
 def test_a_lone_surrogate_survives(tmp_path: Path) -> None:
     """W4."""
     path = tmp_path / "rows.jsonl"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from postgrad.core.message import Message, Reasoning, Text
@@ -230,7 +231,7 @@ def test_arguments_of_every_shape(tmp_path: Path, raw: Any, arguments: Any, brok
 
 def test_the_old_function_call_form(tmp_path: Path) -> None:
     answer = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
-    later = [USER, answer, {"role": "function", "name": "f", "content": "out"}]
+    later: list[dict[str, Any]] = [USER, answer, {"role": "function", "name": "f", "content": "out"}]
     functions = [{"name": "f", "description": "d", "parameters": {}}]
     trace = only(
         read(tmp_path, row([USER], completion(answer), functions=functions), row(later, completion(says("done"))))
@@ -359,3 +360,37 @@ def test_an_answer_resent_without_its_outer_white_space_is_the_same(tmp_path: Pa
     later = [USER, {**answer, "content": "Let me look."}, tool("c1", "Rain")]
     trace = only(read(tmp_path, row([USER], completion(answer)), row(later, completion(says("Rain.")))))
     assert [result.text for result in trace.steps[0].results] == ["Rain"]
+
+
+def test_more_conversations_than_are_held_in_memory(tmp_path: Path) -> None:
+    """150 conversations of 3 calls, all first calls before all second ones: when its turn comes, each is on disk.
+
+    Written one conversation after the other they give the same traces but for the numbers of their records; the
+    second calls make the first answers' results known, so every first step has one.
+    """
+
+    def calls(number: int) -> list[dict[str, Any]]:
+        asked = [{"role": "user", "content": f"What is the weather in town {number}?"}]
+        answers = [says(None, ("c1", "weather", json.dumps({"town": number}))), says("Rain."), says("Bye.")]
+        between = [[tool("c1", f"rain in {number}")], [{"role": "user", "content": "Thanks"}], []]
+        rows = []
+        for answer, rest in zip(answers, between, strict=True):
+            rows.append(row(list(asked), completion(answer)))
+            asked += [answer, *rest]
+        return rows
+
+    talks = [calls(number) for number in range(150)]
+    mixed = read(tmp_path, *(talk[turn] for turn in range(3) for talk in talks))
+    apart = read(tmp_path, *(one for talk in talks for one in talk))
+    assert [trace.id for trace in mixed.traces] == [trace.id for trace in apart.traces]
+    assert len({trace.id for trace in mixed.traces}) == 150
+    for number, (one, other) in enumerate(zip(mixed.traces, apart.traces, strict=True)):
+        assert [step.records for step in one.steps] == [(number + 1,), (number + 151,), (number + 301,)]
+        assert [[m.text for m in one.context(s)] for s in one.steps] == [
+            [m.text for m in other.context(s)] for s in other.steps
+        ]
+        assert [step.action for step in one.steps] == [
+            msgspec.structs.replace(a.action, records=b.action.records)
+            for a, b in zip(other.steps, one.steps, strict=True)
+        ]
+        assert [result.text for result in one.steps[0].results] == [f"rain in {number}"]

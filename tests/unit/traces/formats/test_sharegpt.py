@@ -226,3 +226,12 @@ def test_a_context_turn_of_weight_0_is_no_step(tmp_path: Path) -> None:
 )
 def test_look_alikes_are_refused(row: dict[str, Any]) -> None:
     assert not ShareGPT().recognises(Head.of([row], document=None))
+
+
+def test_an_observation_in_the_users_words_answers_the_call(tmp_path: Path) -> None:
+    asked = "<function=search>\n<parameter=q>tea</parameter>\n</function>"
+    trace = only(
+        read(tmp_path, {"conversations": turns(("human", "tea?"), ("gpt", asked), ("human", "OBSERVATION:\n3"))})
+    )
+    assert [[result.text for result in step.results] for step in trace.steps] == [["3"]]
+    assert said(only(read(tmp_path, ROW)), 1)[0] == "user:tea?"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from postgrad.core.trace import Candidate
 from postgrad.traces.formats.api_log.logged import Logged
 from postgrad.traces.formats.api_log.streams import folded
-from postgrad.traces.formats.openai_chat.exchange import Exchange, read_exchange
+from postgrad.traces.formats.openai_chat.exchange import Exchange, own_words, read_exchange
 from postgrad.traces.formats.shapes.answers import answers
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, moment, opened, settings, string, text
 from postgrad.traces.formats.shapes.said import Said, settle
@@ -26,6 +26,13 @@ _DATA = frozenset(
     {"messages", "tools", "functions", "input", "instructions", "system", "contents", "systemInstruction"}
 )
 _ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking")
+_CHAT = frozenset(
+    {
+        *("n", "frequency_penalty", "presence_penalty", "response_format", "max_completion_tokens", "logprobs", "seed"),
+        *("stream_options", "parallel_tool_calls", "stop", "functions", "logit_bias", "store", "reasoning_effort"),
+    }
+)
+"""Parameters of chat completions that Anthropic's API does not know."""
 _NO_CALL = ("embeddings", "count_tokens", "moderations", "models", "images", "audio", "rerank")
 
 
@@ -67,11 +74,26 @@ def _by_messages(request: Mapping[str, Any], answer: Mapping[str, Any], path: st
         return None
     if "message" in answer and "done" in answer:
         return "ollama"
-    contents = [part for item in mappings(request["messages"]) for part in mappings(item.get("content"))]
-    speaks = answer.get("type") in ("message", "error") or path.endswith("/messages") or "anthropic_version" in request
     if "choices" in answer:
         return "chat"
-    return "anthropic" if speaks or any(part.get("type") in _ANTHROPIC for part in contents) else "chat"
+    speaks = answer.get("type") == "message" or path.endswith("/messages") or "anthropic_version" in request
+    return "anthropic" if speaks or _asks_anthropic(request, failed=answer.get("type") == "error") else "chat"
+
+
+def _asks_anthropic(request: Mapping[str, Any], *, failed: bool) -> bool:
+    """Whether a request is of Anthropic's form, where the answer does not tell: an error body is nobody's own.
+
+    Its blocks and the schemas of its tools are. Else only an error of its shape says so, to a request that has the
+    one parameter which that API demands, and nothing that it does not know.
+    """
+    listed = mappings(request["messages"])
+    blocks = [part for item in listed for part in mappings(item.get("content"))]
+    if any(part.get("type") in _ANTHROPIC for part in blocks):
+        return True
+    if any("input_schema" in tool for tool in mappings(request.get("tools"))):
+        return True
+    chat = any(item.get("role") not in ("user", "assistant") for item in listed) or not _CHAT.isdisjoint(request)
+    return failed and "max_tokens" in request and not chat
 
 
 def exchange(number: int, log: Logged, protocol: Protocol, history: History) -> Exchange | None:
@@ -106,8 +128,7 @@ def exchange(number: int, log: Logged, protocol: Protocol, history: History) -> 
 
 def _own(log: Logged, missing: list[str]) -> dict[str, Any]:
     """What postgrad wrote beside the call, a trace id of LiteLLM's, and how exactly the context is known."""
-    metadata = log.whole.get("metadata")
-    own = mapping(mapping(metadata).get("postgrad"))
+    own = own_words(log.whole)
     if missing:
         own = {**own, "fidelity": "none" if log.request is None else "partial", "missing": missing}
     return own
@@ -169,7 +190,7 @@ def _cut(said: list[Said], response: Mapping[str, Any], protocol: Protocol) -> b
     if not said:
         return False
     if protocol == "responses":
-        return response.get("status") is None and "status" in response
+        return response.get("status") == "incomplete" and not response.get("incomplete_details")
     return not (said[0].finish or first(response, "stop_reason", "done_reason"))
 
 

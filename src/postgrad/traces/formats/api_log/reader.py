@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postgrad.core.canonical import content_id
+from postgrad.core.canonical import struct_id
 from postgrad.core.trace import Source
 from postgrad.traces.formats.api_log.logged import Logged, is_chunk, logged
 from postgrad.traces.formats.api_log.protocols import History, Protocol, exchange, protocol_of
 from postgrad.traces.formats.api_log.sources import Entries, entries, opening
 from postgrad.traces.formats.openai_chat.conversations import Conversations
+from postgrad.traces.formats.shapes.plain import mapping
 from postgrad.traces.head import Head
 from postgrad.traces.jsonl import head as first_rows
 from postgrad.traces.records import ReadResult
+from postgrad.traces.spool import Index
 
 _SIBLINGS = 64 << 20  # bytes of a file beside a batch output in which its requests are looked for
 
@@ -31,6 +33,7 @@ def first_protocol(head: Head) -> str | None:
     """What the first exchange in a source is: an API, "http" where HTTP was recorded, "litellm", or None."""
     if head.path.is_dir():
         return None
+    failed = None
     for value in opening(head):
         if is_chunk(value):
             return "chat"
@@ -38,9 +41,13 @@ def first_protocol(head: Head) -> str | None:
         if log is None or not (log.response or log.error or log.custom_id):
             continue
         protocol = protocol_of(log)
-        if protocol is not None:
-            return "http" if log.transport else "litellm" if "call_type" in log.whole else protocol
-    return None
+        if protocol is None:
+            continue
+        kind = "http" if log.transport else "litellm" if "call_type" in log.whole else protocol
+        if not (log.error or mapping(log.response).get("error")):
+            return kind
+        failed = failed or kind  # what failed tells its API less surely than an answer behind it
+    return failed
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,7 @@ def read_log(path: Path, format: str) -> ReadResult:
     reading.finish()
     app = "postgrad" if reading.conversations.named else None
     about = Source(str(path), format, source.ledger.sha256, app)
-    traces = [run.trace(about, index) for index, run in enumerate(reading.conversations.runs)]
-    return source.ledger.result(about, traces)
+    return source.ledger.stream(reading.conversations.traces(about), lambda: about)
 
 
 class _Reading:
@@ -142,7 +148,7 @@ class _Reading:
     def __init__(self, source: Entries, conversations: Conversations, batches: _Batches) -> None:
         self.conversations = conversations
         self._ledger, self._batches = source.ledger, batches
-        self._seen: set[str] = set()
+        self._seen = Index()
         self._history = History()
         self._chunks: dict[str, tuple[list[int], list[Any]]] = {}
 
@@ -155,7 +161,7 @@ class _Reading:
             chunks.append(value)
             ledger.use(number, "step", "chunk")
             return
-        key = content_id(value, length=32)
+        key = (struct_id(value, length=32),)
         log = logged(value)
         if log is not None and protocol_of(log) is None and not log.custom_id:
             ledger.use(number, "ignored", "request")
@@ -164,14 +170,14 @@ class _Reading:
             ledger.use(number, kind, "object")
             if number >= 0:
                 ledger.note("the record is no request with a response", done="kept raw, in no step", line=number)
-        elif key in self._seen:
+        elif self._seen.get(key) is not None:
             ledger.use(number, "duplicate", "exchange")
         elif log.custom_id and log.request is not None and log.response is None and not log.error:
             self._batches.asked(log)
             ledger.use(number, "context", "request")
         else:
             self._place(number, self._batches.joined(log) if log.custom_id else log)
-        self._seen.add(key)
+        self._seen.put(key)
 
     def _place(self, number: int, log: Logged) -> None:
         protocol: Protocol | None = protocol_of(log)

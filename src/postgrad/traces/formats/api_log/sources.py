@@ -19,7 +19,7 @@ from postgrad.traces.formats.shapes.plain import mapping, mappings
 from postgrad.traces.head import Head
 from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import open_raw
+from postgrad.traces.raw import whole
 
 _LISTS = (
     "log.entries",
@@ -101,7 +101,7 @@ def place_of(document: object) -> str | None:
 def opening(head: Head) -> list[Any]:
     """The first records of a source, for recognising it."""
     if head.start.startswith(_YAML):
-        return [value for _, value, _ in _interactions(_text(head.path))]
+        return [value for _, value, _ in _interactions(whole(head.path))]
     document = head.document
     place = place_of(document)
     if head.rows and place is None and not isinstance(document, list):
@@ -119,14 +119,9 @@ def opening(head: Head) -> list[Any]:
     return [{"response": head.text, "method": "POST", "status": 200}] if is_stream(head.text) else []
 
 
-def _text(path: Path) -> bytes:
-    with open_raw(path) as stream:
-        return stream.read()
-
-
 def _plain(ledger: Plain) -> Iterator[tuple[int, Any]]:
     """A cassette's interactions, or the streams that follow each other in a raw event stream."""
-    data = _text(ledger.path)
+    data = whole(ledger.path)
     ledger.size, ledger.sha256 = len(data), hashlib.sha256(data).hexdigest()
     if data.startswith(_YAML):
         found = list(_interactions(data))

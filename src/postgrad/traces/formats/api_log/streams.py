@@ -1,12 +1,15 @@
 """Streamed answers folded to the form that a plain one has: Anthropic's events, Responses' events, Gemini's chunks.
 
-Chat completions are folded by `openai_chat.stream`. A stream that stops early is folded as far as it goes and has no
-reason to stop.
+Chat completions are folded by `openai_chat.stream`. A stream that stops early is folded as far as it goes: it has no
+reason to stop (chat, Messages), or the status "incomplete" without details (Responses). Arguments stay the string that
+was sent. Logs are read with these folds, and the recorder writes with them.
+
+Sources: platform.claude.com/docs, "Streaming messages"; platform.openai.com/docs, "Streaming API responses".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postgrad.traces.formats.api_log.logged import unfolded
@@ -14,8 +17,10 @@ from postgrad.traces.formats.openai_chat import stream
 from postgrad.traces.formats.openai_chat.stream import chunks_of, is_stream
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string
 
-_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+Object = dict[str, Any]
+
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
+_MOST_PARTS = 1000  # an index beyond it is a fault of the log
 
 
 def folded(response: object) -> Any:
@@ -38,66 +43,111 @@ def folded(response: object) -> Any:
     return ollama(events) if any("message" in event and "done" in event for event in events) else response
 
 
-def anthropic(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def anthropic(events: Sequence[Object]) -> Object:
     """A message: blocks by index, arguments as the string that was sent, usage of the last event that has it."""
-    whole: dict[str, Any] = {"type": "message", "role": "assistant", "stop_reason": None, "usage": {}}
-    blocks: dict[int, dict[str, Any]] = {}
+    message: Object = {}
+    blocks: dict[int, Object] = {}
     for event in events:
-        kind, index = event.get("type"), event.get("index")
-        if kind == "message_start":
-            start = mapping(event.get("message"))
-            whole |= {key: value for key, value in start.items() if key not in ("content", "usage")}
-            whole["usage"] = {**mapping(start.get("usage"))}
-        elif kind == "content_block_start" and isinstance(index, int):
-            blocks[index] = dict(mapping(event.get("content_block")))
-        elif kind == "content_block_delta" and isinstance(index, int):
-            _add(blocks.setdefault(index, {"type": "text", "text": ""}), mapping(event.get("delta")))
-        elif kind == "message_delta":
-            whole |= {key: value for key, value in mapping(event.get("delta")).items() if value is not None}
-            whole["usage"] = {**whole["usage"], **mapping(event.get("usage"))}
-        elif kind == "error":
-            whole["error"] = event.get("error")
-    whole["content"] = [_closed(blocks[index]) for index in sorted(blocks)]
-    return whole
+        match event.get("type"):
+            case "message_start" if isinstance(event.get("message"), dict):
+                message = dict(event["message"])
+            case "content_block_start" if isinstance(event.get("content_block"), dict):
+                blocks[_index(event)] = dict(event["content_block"])
+            case "content_block_delta" if isinstance(event.get("delta"), dict):
+                _grow(blocks.setdefault(_index(event), {}), event["delta"])
+            case "message_delta":
+                message |= mapping(event.get("delta"))
+                usage = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
+                message |= {"usage": usage} if usage else {}
+            case "error":
+                message["error"] = event.get("error")
+    if not (message.keys() - {"error"} or blocks):
+        return message
+    said = [_closed(block) for _, block in sorted(blocks.items())]
+    return {"type": "message", "role": "assistant", "stop_reason": None, "usage": {}, **message, "content": said}
 
 
-def _add(block: dict[str, Any], delta: dict[str, Any]) -> None:
-    kind = string(delta.get("type"))
-    if kind in _DELTAS:
-        key = _DELTAS[kind]
-        block[key] = string(block.get(key)) + string(delta.get(key))
-    elif kind == "signature_delta":
-        block["signature"] = string(block.get("signature")) + string(delta.get("signature"))
-    elif kind == "citations_delta":
-        block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+def _grow(block: Object, delta: Mapping[str, Any]) -> None:
+    """Add a delta to its block: texts are joined, a citation is one more, a signature stands for itself."""
+    for key, value in delta.items():
+        if key == "type":
+            continue
+        if key == "citation":
+            block["citations"] = [*(block.get("citations") or []), value]
+        elif key != "signature" and isinstance(value, str):
+            block[key] = string(block.get(key)) + value
+        else:
+            block[key] = value
 
 
-def _closed(block: dict[str, Any]) -> dict[str, Any]:
-    """Arguments come in pieces of a string, after an empty object."""
+def _closed(block: Object) -> Object:
+    """Arguments come in pieces of a string, after an empty object; a block that was cut before its start is a text."""
     pieces = block.pop("partial_json", None)
-    if pieces is not None:
-        block["input"] = pieces
-    return block
+    whole = block if "type" in block else {"type": "text" if pieces is None else "tool_use", **block}
+    return whole if pieces is None else {**whole, "input": pieces}
 
 
-def responses(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The response in the last event; of a stream that was cut, the items that were done and the text so far."""
-    for event in reversed(events):
-        if event.get("type") in _ENDS and isinstance(event.get("response"), dict):
-            return dict(event["response"])
-    starts = (event["response"] for event in events if isinstance(event.get("response"), dict))
-    started: dict[str, Any] = next(starts, {})
-    done = [event["item"] for event in events if event.get("type") == "response.output_item.done" and "item" in event]
-    said = "".join(string(event.get("delta")) for event in events if event.get("type") == "response.output_text.delta")
-    if not done and said:
-        done = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}]
-    return {"object": "response", **started, "output": done, "status": None}
+def responses(events: Sequence[Object]) -> Object:
+    """The answer. The last event brings it whole; some servers leave its output out, and a cut stream has no such end.
+
+    Then items that were done count as they are, and of the others what their deltas say.
+    """
+    response: Object = {}
+    items: dict[int, Object] = {}
+    ended = False
+    for event in events:
+        kind = string(event.get("type"))
+        if isinstance(event.get("response"), dict):
+            response |= event["response"]
+            ended = kind in _ENDS
+        elif kind in ("response.output_item.added", "response.output_item.done"):
+            items[_index(event, "output_index")] = dict(mapping(event.get("item")))
+        elif kind == "error":
+            response["error"] = {key: value for key, value in event.items() if key in ("code", "message", "param")}
+        elif isinstance(event.get("delta"), str):
+            _extend(items.setdefault(_index(event, "output_index"), {}), kind, event)
+    if not response.get("output"):
+        response["output"] = [item for _, item in sorted(items.items()) if item]
+    if ended or not (response["output"] or "id" in response):
+        return response
+    return {"object": "response", **response, "status": "incomplete"}
 
 
-def gemini(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _extend(item: Object, kind: str, event: Mapping[str, Any]) -> None:
+    """Add a delta to an item that has no end yet; the item that comes with the end replaces it."""
+    delta = event["delta"]
+    if kind in ("response.function_call_arguments.delta", "response.mcp_call_arguments.delta"):
+        item["arguments"] = string(item.get("arguments")) + delta
+    elif kind == "response.custom_tool_call_input.delta":
+        item["input"] = string(item.get("input")) + delta
+    elif kind in ("response.output_text.delta", "response.refusal.delta"):
+        item |= {"type": "message", "role": "assistant"} if "type" not in item else {}
+        name, key = ("output_text", "text") if "text" in kind else ("refusal", "refusal")
+        _part(item, "content", _index(event, "content_index"), name, key)[key] += delta
+    elif kind == "response.reasoning_summary_text.delta":
+        item |= {"type": "reasoning"} if "type" not in item else {}
+        _part(item, "summary", _index(event, "summary_index"), "summary_text", "text")["text"] += delta
+
+
+def _part(item: Object, field: str, index: int, name: str, key: str) -> Object:
+    """The part at `index` of an item's list, made where it is not there yet."""
+    parts = item[field] = [dict(part) for part in mappings(item.get(field))]
+    while len(parts) <= index:
+        parts.append({"type": name, key: ""})
+    part: Object = parts[index]
+    part[key] = string(part.get(key))
+    return part
+
+
+def _index(event: Mapping[str, Any], key: str = "index") -> int:
+    index = event.get(key)
+    return index if isinstance(index, int) and 0 <= index < _MOST_PARTS else 0
+
+
+def gemini(events: Sequence[Object]) -> Object:
     """Parts in order; texts that follow each other are one."""
-    parts: list[dict[str, Any]] = []
-    whole: dict[str, Any] = {}
+    parts: list[Object] = []
+    whole: Object = {}
     finish = None
     for event in events:
         whole |= {key: value for key, value in event.items() if key != "candidates"}
@@ -112,7 +162,7 @@ def gemini(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**whole, "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish}]}
 
 
-def ollama(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def ollama(events: Sequence[Object]) -> Object:
     """Pieces of one message, the last of them with `done`."""
     messages = [mapping(event.get("message")) for event in events]
     calls = [call for message in messages for call in mappings(message.get("tool_calls"))]

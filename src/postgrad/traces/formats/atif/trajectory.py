@@ -84,7 +84,9 @@ def _finished(
     ids = (text(value.get("session_id")), text(value.get("trajectory_id")))
     own = mapping(mapping(value.get("extra")).get(OWN))
     trace = telling.trace(source, *ids, *telling.talk.beginning, index=index, task=text(own.get("task_id")))
-    return msgspec.structs.replace(trace, parent=parent) if trace and parent else trace
+    if trace is None:
+        return None
+    return msgspec.structs.replace(trace, parent=parent or trace.parent, environment=mapping(own.get("environment")))
 
 
 def _tell(telling: Telling, row: Row, turn: int, step: object, model: str) -> None:

@@ -39,6 +39,7 @@ def events(rows: Iterable[Row], history: History) -> tuple[Event, ...]:
     return tuple(
         Event(kind, bisect_left(firsts, row.number), row.number, text, data)
         for row in rows
+        if not (row.role == "step" and not row.flags and row.spawned is None)  # an answer is no event
         for kind, text, data in _events(row, history)
     )
 

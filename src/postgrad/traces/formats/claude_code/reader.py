@@ -74,8 +74,8 @@ class ClaudeCode:
 def _unique_rows(lines: JsonLines) -> list[Row]:
     seen: set[str] = set()
     rows = []
-    for raw in lines.rows():
-        row = parse_row(raw.number, raw.value)
+    for number, value in lines.rows():
+        row = parse_row(number, value)
         if row.uuid in seen:
             lines.use(row.number, "duplicate", row.kind)
             continue
@@ -93,21 +93,24 @@ def _histories(rows: Sequence[Row]) -> list[list[Row]]:
     group: dict[str, str] = {}
 
     def find(key: str) -> str:
-        while group.setdefault(key, key) != key:
-            group[key] = group[group[key]]
-            key = group[key]
+        above = group.setdefault(key, key)
+        while above != key:
+            group[key] = group[above]
+            key = above
+            above = group[key]
         return key
 
     side = {row.uuid for row in rows if row.sidechain}
     known = {row.uuid for row in rows}
     for row in rows:
-        links = [f"agent {row.agent}" if row.agent and row.sidechain else None]
-        parents = (row.parent, row.logical_parent)
-        links += [link for link in parents if link in known and (link in side) == row.sidechain]
-        links += [f"session {row.session}" if row.session and not row.sidechain else None]
+        links = [link for link in (row.parent, row.logical_parent) if link in known and (link in side) == row.sidechain]
+        if row.sidechain:
+            links += [f"agent {row.agent}"] if row.agent else []
+        elif row.session:
+            links.append(f"session {row.session}")
         for link in links:
-            if link is not None:
-                group[find(row.uuid)] = find(link)
+            if (top := find(link)) != (own := find(row.uuid)):
+                group[own] = top
     histories: dict[str, list[Row]] = {}
     for row in rows:
         histories.setdefault(find(row.uuid), []).append(row)
@@ -149,12 +152,13 @@ def _kind(row: Row) -> StepKind:
 
 def _account(rows: Iterable[Row], lines: JsonLines) -> None:
     """Say for every row what it was used as."""
-    words = {"step": "step", "event": "event", "ui": "ui", "unknown": "unknown"}
     unknown: Counter[str] = Counter()
     for row in rows:
-        use = words.get(row.role) or ("result" if row.results else "event" if row.interrupt else "context")
+        use: str = row.role
+        if use == "user":
+            use = "result" if row.results else "event" if row.interrupt else "context"
+        elif use == "unknown":
+            unknown[row.kind] += 1
         lines.use(row.number, use, row.kind)
-        unknown[row.kind] += use == "unknown"
     for kind, count in unknown.items():
-        if count:
-            lines.note(f"unknown row type '{kind}', {count} row(s)", done="kept raw, in no step")
+        lines.note(f"unknown row type '{kind}', {count} row(s)", done="kept raw, in no step")

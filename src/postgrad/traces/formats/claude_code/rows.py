@@ -11,8 +11,9 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from postgrad.core.message import Block, Media, Opaque, Reasoning, ResultStatus, Text, ToolCall
 
@@ -31,10 +32,11 @@ EVENT_SUBTYPES = frozenset(
 )
 _REFUSED = ("doesn't want to proceed with this tool use", "doesn't want to take this action right now")
 _INTERRUPT = "[Request interrupted by user"
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
+Role = Literal["step", "user", "event", "ui", "unknown"]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """A tool_result block: the provider's call id, the text that the model saw, flag and media."""
 
     provider_id: str
@@ -44,13 +46,17 @@ class Result:
     media: tuple[Media, ...] = ()
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row. `kind` is its type (with subtype), `blocks` its message without tool results, `uuid` made up if absent."""
+class Row(msgspec.Struct, frozen=True):
+    """A row. `blocks` is its message without tool results, `uuid` made up if absent, `words` what it says without one.
+
+    `kind` is the format's word for it: type, and subtype if there is one.
+    `role` is what it can be: part of a model's answer, context, an event, screen data, or a type not known.
+    """
 
     number: int
     type: str
     subtype: str
+    kind: str
     uuid: str
     parent: str | None
     logical_parent: str | None
@@ -64,29 +70,22 @@ class Row:
     message: Mapping[str, Any]
     blocks: tuple[Block, ...]
     results: tuple[Result, ...]
-    text: str
+    role: Role
+    words: object
 
     @property
-    def kind(self) -> str:
-        """The format's word for the row."""
-        return f"{self.type}:{self.subtype}" if self.subtype else self.type
-
-    @property
-    def role(self) -> Literal["step", "user", "event", "ui", "unknown"]:
-        """What the row can be: part of a model's answer, context, an event, screen data, or a type not known."""
-        if self.type == "assistant":
-            return "event" if self.flags & {"synthetic", "isApiErrorMessage"} else "step"
-        if self.type == "user":
-            return "ui" if "isVisibleInTranscriptOnly" in self.flags else "user"
-        if self.type in EVENT_TYPES or self.subtype in EVENT_SUBTYPES:
-            return "event"
-        return "ui" if self.type in UI_TYPES or self.type == "system" else "unknown"
+    def text(self) -> str:
+        """What the row says: visible text, else a mode, else its attachment or error as JSON."""
+        visible = "".join(block.text for block in self.blocks if isinstance(block, Text))
+        return visible or (self.words if isinstance(self.words, str) else _JSON(self.words) if self.words else "")
 
     @property
     def interrupt(self) -> bool:
         """Whether the application says here that the user pressed stop. Quoted text in an answer or result is none."""
+        if self.type != "user" or self.results:
+            return False
         first = next((block.text for block in self.blocks if isinstance(block, Text)), "")
-        return self.type == "user" and not self.results and first.startswith(_INTERRUPT)
+        return first.startswith(_INTERRUPT)
 
     @property
     def answer(self) -> str:
@@ -95,38 +94,63 @@ class Row:
 
 
 _FLAGS = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
+_NO_FLAGS: frozenset[str] = frozenset()
+_NOTHING: dict[str, Any] = {}
 
 
 def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
-    raw = value.get("message")
-    message: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    get = value.get
+    raw, given, extra = get("message"), get("attachment"), get("toolUseResult")
+    message: dict[str, Any] = raw if isinstance(raw, dict) else _NOTHING
+    attachment: dict[str, Any] = given if isinstance(given, dict) else _NOTHING
     blocks, results = _content(_said(value, message))
-    flags = {name for name in _FLAGS if value.get(name) is True}
-    if message.get("model") == "<synthetic>":
-        flags.add("synthetic")
-    given = value.get("attachment")
-    attachment: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    extra = value.get("toolUseResult")
+    flags = _flags(value, message)
+    kind = _text(get("type")) or "?"
+    subtype = _text(get("subtype")) or _text(attachment.get("type")) or ""
+    role = _role(kind, subtype, flags)
     return Row(
-        number=number,
-        type=_text(value.get("type")) or "?",
-        subtype=_text(value.get("subtype")) or _text(attachment.get("type")) or "",
-        uuid=_text(value.get("uuid")) or f"line-{number}",
-        parent=_text(value.get("parentUuid")),
-        logical_parent=_text(value.get("logicalParentUuid")),
-        session=_text(value.get("sessionId")),
-        agent=_text(value.get("agentId")),
-        spawned=_text(extra.get("agentId")) if isinstance(extra, dict) else None,
-        sidechain=value.get("isSidechain") is True,
-        flags=frozenset(flags),
-        time=_text(value.get("timestamp")),
-        version=_text(value.get("version")),
-        message={key: message[key] for key in ("id", "model", "stop_reason", "usage") if key in message},
-        blocks=blocks,
-        results=results,
-        text=_event_text(value, blocks),
+        number,
+        kind,
+        subtype,
+        f"{kind}:{subtype}" if subtype else kind,
+        _text(get("uuid")) or f"line-{number}",
+        _text(get("parentUuid")),
+        _text(get("logicalParentUuid")),
+        _text(get("sessionId")),
+        _text(get("agentId")),
+        _text(extra.get("agentId")) if isinstance(extra, dict) else None,
+        get("isSidechain") is True,
+        flags,
+        _text(get("timestamp")),
+        _text(get("version")),
+        {key: message[key] for key in _KEPT if key in message} if message and role == "step" else _NOTHING,
+        blocks,
+        results,
+        role,
+        _words(value),
     )
+
+
+_DATA = ("attachment", "error", "compactMetadata", "hookErrors")
+_KEPT = ("id", "model", "stop_reason", "usage")  # of an answer's message, beside what it says
+
+
+def _flags(value: Mapping[str, Any], message: Mapping[str, Any]) -> frozenset[str]:
+    found = [name for name in _FLAGS if value.get(name) is True]
+    if message.get("model") == "<synthetic>":
+        found.append("synthetic")
+    return frozenset(found) if found else _NO_FLAGS
+
+
+def _role(kind: str, subtype: str, flags: frozenset[str]) -> Role:
+    if kind == "assistant":
+        return "event" if flags & {"synthetic", "isApiErrorMessage"} else "step"
+    if kind == "user":
+        return "ui" if "isVisibleInTranscriptOnly" in flags else "user"
+    if kind in EVENT_TYPES or subtype in EVENT_SUBTYPES:
+        return "event"
+    return "ui" if kind in UI_TYPES or kind == "system" else "unknown"
 
 
 def _text(value: object) -> str | None:
@@ -142,12 +166,10 @@ def _said(value: Mapping[str, Any], message: Mapping[str, Any]) -> object:
     return message.get("content") if message else value.get("content")
 
 
-def _event_text(value: Mapping[str, Any], blocks: tuple[Block, ...]) -> str:
-    """What an event says: visible text, else the attachment or error as JSON."""
-    visible = "".join(block.text for block in blocks if isinstance(block, Text))
-    words = visible or _text(value.get("permissionMode")) or _text(value.get("mode"))
-    data = value.get("attachment") or value.get("error") or value.get("compactMetadata") or value.get("hookErrors")
-    return words or (json.dumps(data, ensure_ascii=False) if data else "")
+def _words(value: Mapping[str, Any]) -> object:
+    """What a row without a message says."""
+    words = _text(value.get("permissionMode")) or _text(value.get("mode"))
+    return words or next((value[name] for name in _DATA if value.get(name)), None)
 
 
 def _content(content: object) -> tuple[tuple[Block, ...], tuple[Result, ...]]:
@@ -165,9 +187,11 @@ def _content(content: object) -> tuple[tuple[Block, ...], tuple[Result, ...]]:
 
 
 def _flat(content: object) -> list[Any]:
-    if isinstance(content, list):
+    if not isinstance(content, list):
+        return [] if content is None else [content]
+    if any(item is None or isinstance(item, list) for item in content):
         return [part for item in content for part in _flat(item)]
-    return [] if content is None else [content]
+    return content
 
 
 def _block(part: object) -> Block:
@@ -191,8 +215,11 @@ def _block(part: object) -> Block:
 def _call(part: Mapping[str, Any]) -> ToolCall:
     """The file holds arguments as an object; a string (seen in rewritten files) is parsed as one."""
     value = part.get("input")
-    raw = value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
-    return ToolCall.from_raw(id=_text(part.get("id")) or "", name=str(part["name"]), raw=raw)
+    key, name = _text(part.get("id")) or "", str(part["name"])
+    if isinstance(value, dict):
+        return ToolCall(key, name, _JSON(value), value)
+    raw = value if isinstance(value, str) else _JSON({} if value is None else value)
+    return ToolCall.from_raw(id=key, name=name, raw=raw)
 
 
 def _media(part: Mapping[str, Any]) -> Media | None:
@@ -207,12 +234,11 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 
 def _result(part: Mapping[str, Any]) -> Result:
-    blocks, _ = _content(part.get("content"))
-    media = tuple(block for block in blocks if isinstance(block, Media))
-    texts = [_shown(block) for block in blocks]
-    flag = part.get("is_error")
+    content, flag = part.get("content"), part.get("is_error")
+    blocks, _ = _content(content) if not isinstance(content, str) else ((), ())
+    media = tuple([block for block in blocks if isinstance(block, Media)])
     is_error = flag if isinstance(flag, bool) else None
-    text = "\n".join(texts)
+    text = content if isinstance(content, str) else "\n".join([_shown(block) for block in blocks])
     return Result(_text(part.get("tool_use_id")) or "", text, is_error, _status(text, is_error), media)
 
 
@@ -222,7 +248,7 @@ def _shown(block: Block) -> str:
         return block.text
     if isinstance(block, Media):
         return f"[{block.mime} sha256:{block.sha256}]"
-    return json.dumps(block.raw, ensure_ascii=False) if isinstance(block, Opaque) else ""
+    return _JSON(block.raw) if isinstance(block, Opaque) else ""
 
 
 def _status(text: str, is_error: bool | None) -> ResultStatus:

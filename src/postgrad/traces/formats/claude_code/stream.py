@@ -30,7 +30,7 @@ from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
 from postgrad.traces.head import Head
 from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.ledger import Ledger
-from postgrad.traces.raw import open_raw
+from postgrad.traces.raw import start_of
 from postgrad.traces.records import ReadResult
 
 _OURS = frozenset({"apiKeySource", "permissionMode", "claude_code_version", "output_style"})
@@ -96,8 +96,7 @@ def _is_answer(row: Mapping[str, Any]) -> bool:
 
 def _values(path: Path) -> tuple[JsonDocument | JsonLines, list[tuple[int, dict[str, Any]]]]:
     """The objects with their record numbers, from lines or from one list."""
-    with open_raw(path) as stream:
-        start = stream.read(1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = start_of(path, 1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"["):
         whole = JsonDocument(path, "")
         items = [(item.number, item.value) for item in whole.rows("")]

@@ -66,9 +66,9 @@ class Cline:
         """
         if path.is_dir():
             return self._folder(path)
-        if isinstance(Head(path).document, dict):
-            return self._session(path)
         document = JsonDocument(path, "")
+        if isinstance(document.envelope, dict):
+            return self._session(path)
         items = list(document.rows(""))
         source = Source(str(path), self.format, document.sha256, _app(path))
         if any(screen.is_row(item.value) for item in items[:50]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from postgrad.traces.formats.shapes.plain import mapping, text
 
@@ -25,32 +26,25 @@ ROW_TYPES = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row. `item` is the payload's own type: of a response item what it is, of an event which one."""
+class Row(msgspec.Struct, frozen=True):
+    """A row.
+
+    `item` is the payload's own type: of a response item what it is, of an event which one; a message of the oldest
+    files may lack it. `is_model`: it is part of an answer of the model.
+    """
 
     number: int
     type: str
     payload: Mapping[str, Any]
     time: str | None
     ordinal: int | None
-
-    @property
-    def item(self) -> str:
-        """The payload's type; a message of the oldest files may lack it."""
-        return text(self.payload.get("type")) or ("message" if "role" in self.payload else "")
+    item: str
+    is_model: bool
 
     @property
     def kind(self) -> str:
         """The format's word for the row."""
         return f"{self.type}:{self.item}" if self.item and self.type in ("response_item", "event_msg") else self.type
-
-    @property
-    def is_model(self) -> bool:
-        """Whether the row is part of an answer of the model."""
-        if self.type != "response_item":
-            return False
-        return self.item in MODEL_ITEMS or (self.item == "message" and self.payload.get("role") == "assistant")
 
     @property
     def is_context(self) -> bool:
@@ -62,17 +56,26 @@ class Row:
 
 def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
-    time, payload = text(value.get("timestamp")), value.get("payload")
+    kind, payload = _parted(value)
+    item = text(payload.get("type")) or ("message" if "role" in payload else "")
+    answers = item in MODEL_ITEMS or (item == "message" and payload.get("role") == "assistant")
     ordinal = value["ordinal"] if isinstance(value.get("ordinal"), int) else None
+    is_model = kind == "response_item" and answers
+    return Row(number, kind, payload, text(value.get("timestamp")), ordinal, item, is_model)
+
+
+def _parted(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The type of a row and its payload."""
+    payload = value.get("payload")
     if isinstance(payload, dict) and isinstance(value.get("type"), str):
-        return Row(number, value["type"], payload, time, ordinal)
+        return value["type"], payload
     if "record_type" in value:
-        return Row(number, "state", value, time, ordinal)
+        return "state", value
     if text(value.get("type")) in ITEMS or "role" in value:
-        return Row(number, "response_item", value, time, ordinal)
+        return "response_item", value
     if is_bare_meta(value):
-        return Row(number, "session_meta", value, time, ordinal)
-    return Row(number, text(value.get("type")) or "?", mapping(payload), time, ordinal)
+        return "session_meta", value
+    return text(value.get("type")) or "?", mapping(payload)
 
 
 def is_bare_meta(value: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@
     functionary         >>>NAME and the arguments on the next lines
     DeepSeek            <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}<｜tool▁call▁end｜>
     thoughts            <think>, <thinking>, <scratch_pad>
+    results in words    a user's "OBSERVATION: ..." or "EXECUTION RESULT of [NAME]: ...", where a call waits for one
 
 A call whose closing tag is missing is a call. What cannot be read is a call with `parse_error` and all of its text.
 Markers in code (a fence, back-ticks) are text that talks about calls. Not covered: pythonic calls inside other text.
@@ -53,6 +54,11 @@ _FUNCTIONARY = re.compile(r"^>>>([\w.:/-]+)\n(.*?)(?=^>>>[\w.:/-]+\n|\Z)", re.DO
 _RESULT = re.compile(
     r"<tool_response>(.*?)(?:</tool_response>|\Z)|\[TOOL_RESULTS\](.*?)(?:\[/TOOL_RESULTS\]|\Z)", re.DOTALL
 )
+_OBSERVED = re.compile(
+    r"\s*(?:(?:observation|(?:tool |command |execution |function )?(?:result|output))(?: of \[(?P<name>[\w.:/-]+)\])?:"
+    r"|\[(?:tool|command|execution) (?:result|output)\]:?)[ \t]*(?:\n|(?=\S))",
+    re.IGNORECASE,
+)
 _TOOLS = re.compile(r"<tools>(.*?)</tools>|\[AVAILABLE_TOOLS\](.*?)\[/AVAILABLE_TOOLS\]", re.DOTALL)
 
 
@@ -69,6 +75,15 @@ def result_texts(text: str) -> tuple[list[str], str]:
     return [body.removeprefix("\n").removesuffix("\n") for body in found], _RESULT.sub(
         "", text
     ).strip() if found else text
+
+
+def observed(text: str) -> tuple[str, str] | None:
+    """What an agent tells its model in the user's words about the last call: the tool's name, where said, and the rest.
+
+    None for a text that is no such thing. Whether a call waits for it, the caller has to know.
+    """
+    found = _OBSERVED.match(text)
+    return (found["name"] or "", text[found.end() :]) if found else None
 
 
 def tools_in(text: str) -> tuple[Tool, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from postgrad.core.message import Block, Text, Tool
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.formats.datasets.call_text import read_text, result_texts, tools_in
+from postgrad.traces.formats.datasets.call_text import observed, read_text, result_texts, tools_in
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.datasets.telling import Telling, setting
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, number, opened, text
@@ -57,7 +57,8 @@ class ChatMessages:
     def recognises(self, head: Head) -> bool:
         """Rows with a list of chat messages and without what other applications write beside them."""
         rows = row_heads(head, *_KEYS)
-        if isinstance(head.document, list) and rows == head.document[:40] and _is_bare(head.document):
+        listed = head.document if isinstance(head.document, list) else rows if head.document is None else []
+        if rows == listed[:40] and _is_bare(listed):
             return True
         found = [_listed(row) for row in rows]
         return any(found) and all(
@@ -112,7 +113,8 @@ def told(row: Row, listed: list[Any], source: Source, *, index: int) -> Trace | 
         if one is None:
             row.odd(turn, "no chat message")
         else:
-            telling.said(turn, one, is_step=listed[turn].get("weight") != 0)
+            heard = _heard(one) if telling.talk.pending else one
+            telling.said(turn, heard, is_step=listed[turn].get("weight") != 0)
     for name in _REWARDS:
         if isinstance(value := row.value.get(name), int | float):
             telling.judge(name, number(float(value)), source="dataset")
@@ -187,3 +189,14 @@ def _with_calls(said: Said, offered: tuple[Tool, ...]) -> Said:
         parts += [RawResult("", "", body) for body in found]
         parts += ([Text(rest)] if rest else []) if found else [part]
     return replace(said, parts=parts)
+
+
+def _heard(said: Said) -> Said:
+    """A user's message after a call: the words in which agents without a tool role tell its result are that result."""
+    if said.role != "user" or not said.parts or not isinstance(opening := said.parts[0], Text):
+        return said
+    told_back = observed(opening.text)
+    if told_back is None:
+        return said
+    name, result = told_back
+    return replace(said, parts=[RawResult("", name, result), *said.parts[1:]])

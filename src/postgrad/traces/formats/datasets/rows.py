@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import msgspec
 import pyarrow as pa
@@ -28,11 +29,12 @@ from postgrad.traces.formats.shapes.plain import opened
 from postgrad.traces.head import Head
 from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import open_raw
+from postgrad.traces.raw import start_of, whole
 from postgrad.traces.records import ReadResult
 
 PARQUET = b"PAR1"
 _LINES = frozenset({".jsonl", ".ndjson"})
+_LISTS: WeakKeyDictionary[Head, list[Any]] = WeakKeyDictionary()
 
 
 class Books(Protocol):
@@ -151,8 +153,7 @@ class Rows:
         self._words.clear()
 
     def _open(self) -> JsonLines | ListLines | JsonDocument | ParquetRows:
-        with open_raw(self.path) as stream:
-            start = stream.read(1 << 12)
+        start = start_of(self.path, 1 << 12)
         if start.startswith(PARQUET):
             return ParquetRows(self.path)
         first = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -192,8 +193,7 @@ class ParquetRows(Ledger):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        with open_raw(path) as stream:
-            data = stream.read()
+        data = whole(path)
         self.size, self.sha256 = len(data), hashlib.sha256(data).hexdigest()
         self._data = data
 
@@ -244,7 +244,7 @@ def row_heads(head: Head, *keys: str) -> list[dict[str, Any]]:
     """
     if head.start.startswith(PARQUET):
         return table_head(head)
-    if head.path.is_file() and (lists := first_lists(head.path)):
+    if lists := _lists(head):
         return [{"messages": listed} for listed in lists]
     document = head.document
     if isinstance(document, list):
@@ -252,6 +252,13 @@ def row_heads(head: Head, *keys: str) -> list[dict[str, Any]]:
     if isinstance(document, dict):
         return [_with_torn_lists(head, document, keys)]
     return head.rows
+
+
+def _lists(head: Head) -> list[Any]:
+    """`first_lists` of a source, found once for all readers that are asked: long lines take their time."""
+    if head not in _LISTS:
+        _LISTS[head] = first_lists(head.path) if head.path.is_file() else []
+    return _LISTS[head]
 
 
 def _with_torn_lists(head: Head, document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:

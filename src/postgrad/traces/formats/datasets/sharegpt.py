@@ -20,7 +20,7 @@ from typing import Any
 from postgrad.core.message import Opaque, Role, Text, Tool, ToolCall
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.formats.datasets.call_forms import json_calls
-from postgrad.traces.formats.datasets.call_text import read_text, result_texts, tools_in
+from postgrad.traces.formats.datasets.call_text import observed, read_text, result_texts, tools_in
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.datasets.telling import Telling, setting
 from postgrad.traces.formats.shapes.plain import mappings, opened, string, text, written
@@ -163,6 +163,9 @@ def _hear(telling: Telling, place: int, role: Role, said: str) -> None:
     results, rest = result_texts(said)
     if role == "tool" and not results:
         results, rest = [said], ""
+    elif role == "user" and not results and telling.talk.pending and (told_back := observed(said)) is not None:
+        telling.answer(place, RawResult("", *told_back))
+        return
     for result in results:
         telling.answer(place, RawResult("", "", result))
     if rest:

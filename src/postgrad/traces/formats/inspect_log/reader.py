@@ -27,7 +27,7 @@ from postgrad.traces.formats.inspect_log.samples import Sample, records_of
 from postgrad.traces.formats.shapes.plain import first, mapping, string, text
 from postgrad.traces.head import Head
 from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import open_raw
+from postgrad.traces.raw import start_of, whole
 from postgrad.traces.records import ReadResult, RecordStatus
 
 _ZIP = b"PK\x03\x04"
@@ -58,9 +58,7 @@ class Inspect:
         Raises:
             DataError: it cannot be opened or is no log of Inspect.
         """
-        with open_raw(path) as stream:
-            packed = stream.read(4) == _ZIP
-        log: _Log = _Archive(path) if packed else _Document(path)
+        log: _Log = _Archive(path) if start_of(path, len(_ZIP)) == _ZIP else _Document(path)
         spec = mapping(log.header.get("eval"))
         version = text(mapping(spec.get("packages")).get("inspect_ai"))
         source = Source(str(path), self.format, log.sha256, "inspect_ai", version)
@@ -136,8 +134,7 @@ class _Archive(_Log):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        with open_raw(path) as stream:
-            self._data = stream.read()
+        self._data = whole(path)
         self.size, self.sha256 = len(self._data), hashlib.sha256(self._data).hexdigest()
         found, torn = members(self._data)
         if torn:

@@ -8,15 +8,17 @@ first choice.
 "The same session" means: the trace id that was written beside the call, where there is one (rollouts of one prompt
 are then not taken for regenerations); else the same first request with the same first answer.
 
+A log can hold more conversations than memory does: they, their steps and what finds them lie on disk (`spool`).
+
 Not covered: conversations whose history is rewritten (they begin anew).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -26,14 +28,14 @@ from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, S
 from postgrad.traces.formats.openai_chat.exchange import Exchange
 from postgrad.traces.formats.openai_chat.messages import link_key
 from postgrad.traces.pool import MessagePool
-
-_Place = tuple[str | None, str]
+from postgrad.traces.spool import Index, OnDisk
 
 
 @dataclass
 class _Draft:
-    """A step while later rows can still add regenerations and results."""
+    """A step while later rows can still add regenerations and results; `run` is the place of its conversation."""
 
+    run: int
     exchange: Exchange
     candidates: list[Candidate]
     taken: int = 0
@@ -75,10 +77,10 @@ class _Draft:
 
 @dataclass
 class _Run:
-    """A conversation while it is being put together."""
+    """A conversation while it is being put together; `drafts` are the places of its steps."""
 
     name: str
-    drafts: list[_Draft] = field(default_factory=list)
+    drafts: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
 
@@ -89,15 +91,19 @@ class _Run:
                 self.events.append(Event("user_text", len(self.drafts), exchange.record, message.text))
             self.heard.add(so_far)
 
-    def trace(self, source: Source, index: int) -> Trace:
-        """The finished trace."""
+    def trace(self, source: Source, index: int, drafts: OnDisk[_Draft]) -> Trace:
+        """The finished trace. Its steps are gone through twice, and one is in memory at a time."""
         pool = MessagePool()
-        own = self.drafts[0].exchange.own
-        flags = {call: result for draft in self.drafts for call, (result, _) in draft.results.items()}
-        steps = tuple(_step(number, draft, pool, flags) for number, draft in enumerate(self.drafts))
-        records = {call: record for draft in self.drafts for call, (_, record) in draft.results.items()}
-        task = next((d.exchange.own["task_id"] for d in self.drafts if "task_id" in d.exchange.own), None)
-        parent = own.get("parent")
+        results: dict[str, tuple[ToolResult, int]] = {}
+        owns: list[Mapping[str, Any]] = []
+        for draft in map(drafts.look, self.drafts):
+            results |= draft.results
+            owns.append(draft.exchange.own)
+        flags = {call: result for call, (result, _) in results.items()}
+        steps = tuple(_step(number, drafts.look(place), pool, flags) for number, place in enumerate(self.drafts))
+        task = next((own["task_id"] for own in owns if "task_id" in own), None)
+        parent = owns[0].get("parent")
+        environment: dict[str, Any] = next((own["environment"] for own in owns if "environment" in own), {})
         return Trace(
             self.name,
             source,
@@ -107,7 +113,8 @@ class _Run:
             events=tuple(self.events),
             parent=parent if isinstance(parent, str) else None,
             task_id=task if isinstance(task, str) else None,
-            result_records=records,
+            result_records={call: record for call, (_, record) in results.items()},
+            environment=environment,
         )
 
 
@@ -115,12 +122,16 @@ class Conversations:
     """Finds for every call the conversation that it belongs to, by hashes of its messages' beginnings."""
 
     def __init__(self) -> None:
-        self.runs: list[_Run] = []
-        self.named: dict[str, _Run] = {}
-        self._loose: _Run | None = None
-        self._requests: dict[_Place, tuple[_Run, _Draft]] = {}
-        self._answers: dict[_Place, tuple[_Run, _Draft, int]] = {}
-        self._failed: dict[_Place, list[Event]] = {}
+        self.named = False
+        self._runs: OnDisk[_Run] = OnDisk()
+        self._drafts: OnDisk[_Draft] = OnDisk()
+        self._loose: int | None = None
+        self._places = Index()
+        self._failed: dict[tuple[str | None, str], list[Event]] = {}
+
+    def traces(self, source: Source) -> Iterator[Trace]:
+        """The conversations, one by one, once all calls are placed."""
+        return (run.trace(source, index, self._drafts) for index, run in enumerate(self._runs))
 
     def place(self, exchange: Exchange) -> str:
         """Put a call where it belongs and say what its record was used as."""
@@ -130,65 +141,78 @@ class Conversations:
         chain = _chain(exchange.messages)
         here = (scope, chain[-1])
         acted = any(candidate.teacher is None for candidate in exchange.candidates)
-        if not exchange.candidates or not (acted or here in self._requests):
+        known = self._places.get(("request", *here))
+        if not exchange.candidates or not (acted or known):
             return self._fail(exchange, chain)
-        use = "candidate" if here in self._requests else "step"
-        if use == "step":
-            run, draft = self._run(exchange, chain), _Draft(exchange, [])
-            run.hear(exchange, chain)
-            run.drafts.append(draft)
-            self._requests[here] = run, draft
-        run, draft = self._requests[here]
+        place = known[0] if known else self._begin(exchange, chain)
+        self._places.put(("request", *here), place)
+        draft = self._drafts[place]
         start = len(draft.candidates)
         draft.add(exchange)
         for number, candidate in enumerate(exchange.candidates, start):
             if candidate.teacher is None:
-                self._answers[scope, _next(chain[-1], candidate.message)] = (run, draft, number)
-        return use
+                self._places.put(("answer", scope, _next(chain[-1], candidate.message)), place, number)
+        return "candidate" if known else "step"
+
+    def _begin(self, exchange: Exchange, chain: list[str]) -> int:
+        """A new step of the conversation that it belongs to; its place."""
+        at = self._run(exchange, chain)
+        run = self._runs[at]
+        run.hear(exchange, chain)
+        run.drafts.append(self._drafts.append(_Draft(at, exchange, [])))
+        return run.drafts[-1]
 
     def _append(self, exchange: Exchange) -> str:
         """An answer to an unknown request: the next step of the one history of all such answers in a log."""
         if self._loose is None:
-            self._loose = _Run(content_id(["openai_chat", link_key(exchange.candidates[0].message)]))
-            self.runs.append(self._loose)
-        draft = _Draft(exchange, [])
+            name = content_id(["openai_chat", link_key(exchange.candidates[0].message)])
+            self._loose = self._runs.append(_Run(name))
+        draft = _Draft(self._loose, exchange, [])
         draft.add(exchange)
-        self._loose.drafts.append(draft)
+        self._runs[self._loose].drafts.append(self._drafts.append(draft))
         return "step"
 
-    def _run(self, exchange: Exchange, chain: list[str]) -> _Run:
-        """The conversation that `exchange` goes on with, or a new one."""
-        run = self._continued(exchange, chain)
-        if run is None and exchange.trace is not None:
-            run = self.named.get(exchange.trace)
-        if run is None:
+    def _run(self, exchange: Exchange, chain: list[str]) -> int:
+        """The conversation that `exchange` goes on with, or a new one; its place."""
+        at, named = self._continued(exchange, chain), self._of_name(exchange)
+        at = named if at is None else at
+        if at is None:
             first = link_key(exchange.candidates[0].message)
             run = _Run(exchange.trace or content_id(["openai_chat", chain[-1], first]))
             run.events += self._failed.pop((exchange.trace, chain[-1]), [])
-            self.runs.append(run)
-        if exchange.trace is not None:
-            self.named.setdefault(exchange.trace, run)
-        return run
+            at = self._runs.append(run)
+        if exchange.trace is not None and named is None:
+            self.named = True
+            self._places.put(("name", exchange.trace), at)
+        return at
 
-    def _continued(self, exchange: Exchange, chain: list[str]) -> _Run | None:
+    def _of_name(self, exchange: Exchange) -> int | None:
+        """The conversation of the trace that is written beside the call."""
+        found = self._places.get(("name", exchange.trace)) if exchange.trace is not None else None
+        return None if found is None else found[0]
+
+    def _continued(self, exchange: Exchange, chain: list[str]) -> int | None:
         """The run with the longest beginning of these messages; its step learns that its answer was taken."""
         for length in range(len(exchange.messages), 0, -1):
             action = exchange.messages[length - 1]
-            found = self._answers.get((exchange.trace, chain[length])) if action.role == "assistant" else None
+            key = ("answer", exchange.trace, chain[length])
+            found = self._places.get(key) if action.role == "assistant" else None
             if found is not None:
-                run, draft, number = found
-                draft.taken = number
+                draft = self._drafts[found[0]]
+                draft.taken = found[1]
                 draft.answered(action, exchange.messages[length:])
-                return run
+                return draft.run
         return None
 
     def _fail(self, exchange: Exchange, chain: list[str]) -> str:
         """A call without an answer is an event of its conversation, which may begin only with the retry."""
-        run = self._continued(exchange, chain) or self.named.get(exchange.trace or "")
-        if run is None:
+        at = self._continued(exchange, chain)
+        at = self._of_name(exchange) if at is None else at
+        if at is None:
             kept = self._failed.setdefault((exchange.trace, chain[-1]), [])
             kept.append(Event("api_error", 0, exchange.record, exchange.error))
         else:
+            run = self._runs[at]
             run.events.append(Event("api_error", len(run.drafts), exchange.record, exchange.error))
         return "event"
 

@@ -97,8 +97,6 @@ def read_exchange(number: int, value: Mapping[str, Any]) -> Exchange | None:
         for choice in _dicts(response.get("choices"))
         if (candidate := _candidate(choice, response, raw, number)) is not None
     ]
-    metadata = value.get("metadata")
-    own = metadata.get("postgrad") if isinstance(metadata, dict) else None
     error = value.get("error") or response.get("error")
     return Exchange(
         number,
@@ -109,8 +107,18 @@ def read_exchange(number: int, value: Mapping[str, Any]) -> Exchange | None:
         _time(value, response),
         error="" if candidates else str(error or "the response has no answer"),
         cut=any(candidate.stop_reason is None for candidate in candidates),
-        own=own if isinstance(own, dict) else {},
+        own=own_words(value),
     )
+
+
+def own_words(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What postgrad wrote beside a call, and the `environment` in which its recorder stood; empty in others' logs."""
+    metadata = value.get("metadata")
+    own = metadata.get("postgrad") if isinstance(metadata, dict) else None
+    if not isinstance(own, dict):
+        return {}
+    environment = value.get("environment")
+    return {**own, "environment": environment} if isinstance(environment, dict) and environment else own
 
 
 def _completion(response: object) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from postgrad.traces.formats.opencode.sessions import Session, Sessions
 from postgrad.traces.formats.opencode.sse import EventStream
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
 from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.raw import open_raw
+from postgrad.traces.raw import start_of
 
 _START = 1 << 10
 
@@ -52,8 +52,7 @@ def read_folder(path: Path) -> tuple[Folder, Sessions]:
 
 def read_export(path: Path) -> tuple[JsonDocument, Sessions]:
     """`{info, messages: [{info, parts}]}`, or the list of messages alone."""
-    with open_raw(path) as stream:
-        alone = stream.read(_START).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    alone = start_of(path, _START).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     at = "" if alone else "messages"
     document, sessions = JsonDocument(path, at), Sessions()
     info = mapping(mapping(document.envelope).get("info"))
