@@ -13,8 +13,9 @@ steps cost, and the pairs among the steps that it chose are counted:
 and, at its own price, `sites`: every step at an error site. `gain` is pairs per US dollar over that of replaying
 everything. Prices are nominal: they fix what input and output weigh against each other, and cancel out in the gain.
 
-Run: python benchmarks/voi.py runs/demo/06-ingest/store [--student smollm2-135m] [--out benchmarks/voi.json]
-With --student its uncertainty is measured first (four samples a step: minutes on two cores).
+Run: python benchmarks/voi.py runs/demo/06-ingest/store [--student smollm2-135m] [--json]
+With --student its uncertainty is measured first (four samples a step: half an hour on two cores) and kept in --doubts,
+so that a run that was stopped goes on. `doubts` compares its uncertainty at steps with and without a pair.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -43,7 +44,8 @@ from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from postgrad.teachers.voi import Prospect, choose
 from postgrad.traces.store import Store
-from postgrad.verbs.selection import VoiConfig, prospects_of
+from postgrad.verbs.selection import Prospects, VoiConfig
+from postgrad.verbs.student import Student
 
 SHARES = (0.1, 0.2, 0.3, 0.5)
 ORDERS = 500
@@ -112,13 +114,12 @@ def without_errors(one: Prospect) -> frozenset[str]:
     return frozenset(feature for feature in one.features if not feature.startswith("error "))
 
 
-def measure(store: Store, tasks: Sequence[Task], student: str) -> dict[str, Any]:
+def measure(store: Store, tasks: Sequence[Task], student: Student | None) -> dict[str, Any]:
     """Every strategy at every share."""
     teachers = Simulated()
     pairs = pairs_in(teachers.replay(store, tasks))
     payer = Teacher("payer", ScriptedActor("payer", {}), price=NOMINAL)
-    config = VoiConfig(student=student)
-    prospects = list(prospects_of(store, [payer], Sampling(max_new_tokens=64), config))
+    prospects = list(Prospects([payer], Sampling(max_new_tokens=64), student).of(store))
     total = sum(one.cost for one in prospects)
     if not pairs:
         raise SystemExit("these steps give no preference pair: nothing to find")
@@ -138,8 +139,21 @@ def measure(store: Store, tasks: Sequence[Task], student: str) -> dict[str, Any]
             chosen = choose(pool, share * total)
             rows.append(row(name, sum(one.cost for one in chosen), found(chosen)))
         rows.append(row("random", share * total, by_chance(prospects, share * total, found)))
-    told = {"steps": len(prospects), "pairs": len(pairs), "student": student or "none"}
-    return {**told, "teachers": asdict(teachers), "rows": rows}
+    told = {"steps": len(prospects), "pairs": len(pairs), "teachers": asdict(teachers)}
+    return {**told, "doubts": doubts_of(prospects, pairs), "rows": rows}
+
+
+def doubts_of(prospects: Sequence[Prospect], pairs: set[Place]) -> dict[str, float | None]:
+    """The student's mean uncertainty at steps that give a pair and at the others, and how well it tells them apart.
+
+    `auc` is the probability that it is higher at a step with a pair than at one without; equal ones count half.
+    """
+    inside = [one.uncertainty for one in prospects if (one.trace, one.step) in pairs]
+    outside = [one.uncertainty for one in prospects if (one.trace, one.step) not in pairs]
+    if not any(inside + outside) or not inside or not outside:
+        return {"pairs": None, "others": None, "auc": None}
+    won = sum((a > b) + (a == b) / 2 for a in inside for b in outside)
+    return {"pairs": fmean(inside), "others": fmean(outside), "auc": won / len(inside) / len(outside)}
 
 
 def table(result: dict[str, Any]) -> Table:
@@ -157,14 +171,17 @@ def main() -> None:
     """Measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("store", type=Path)
-    parser.add_argument("--student", default="")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "voi.json")
+    parser.add_argument("--student", default="", help="local model whose uncertainty counts")
+    parser.add_argument("--doubts", type=Path, default=Path("runs/voi-doubts"), help="where it is kept")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, no table")
     options = parser.parse_args()
     tasks = training_tasks(load_environment("function_calling"), "train", None, 0)
-    result = measure(Store(options.store), tasks, options.student)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-    Console(width=100).print(table(result))
-    print(f"written to {options.out}", file=sys.stderr)
+    student = Student(VoiConfig(student=options.student), options.doubts) if options.student else None
+    result = {"student": options.student or None, **measure(Store(options.store), tasks, student)}
+    if options.json:
+        print(json.dumps(result))
+    else:
+        Console(width=100).print(table(result))
 
 
 if __name__ == "__main__":

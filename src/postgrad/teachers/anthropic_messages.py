@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from postgrad.core.actor import Ask, Sampling
-from postgrad.core.canonical import canonical_json
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import MissingDependency
 from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
 from postgrad.teachers.anthropic_wire import anthropic_messages, anthropic_tools, beginning, mark_breakpoints
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, key_of
-from postgrad.teachers.sdk import http_client, post
+from postgrad.teachers.sdk import Route, http_client, post
+from postgrad.teachers.streams import joined_message
 from postgrad.teachers.wire import ToolNames, sendable
 
 PUBLIC = "https://api.anthropic.com"
+ROUTE = Route("/v1/messages", joined_message)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class AnthropicMessages:
     base_url: str = PUBLIC
     key_variable: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
     kind: str = "Anthropic endpoint"
 
     def __post_init__(self) -> None:
@@ -62,6 +65,8 @@ class AnthropicMessages:
         }
         if ask.tools:
             body["tools"] = anthropic_tools(ask.tools, names)
+        if self.stream:
+            body["stream"] = True
         if system:
             body["system"] = [{"type": "text", "text": system}]
         if shared is not None:
@@ -93,7 +98,7 @@ class AnthropicMessages:
         )
 
         async def send(body: Body, request: str) -> object:
-            return await post(anthropic, client, "/v1/messages", body, request=request)
+            return await post(anthropic, client, ROUTE, body, request=request)
 
         async with client:
             yield send
@@ -113,7 +118,7 @@ def _blocks(content: Sequence[Any], names: ToolNames) -> list[Block]:
         elif kind == "tool_use":
             name = names.original(str(part.get("name") or ""))
             given = part.get("input")
-            raw = given if isinstance(given, str) else canonical_json({} if given is None else given)
+            raw = given if isinstance(given, str) else plain_json({} if given is None else given)
             place = sum(isinstance(block, ToolCall) for block in blocks)
             blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=raw, provider_id=part.get("id")))
     return blocks

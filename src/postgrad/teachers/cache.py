@@ -3,8 +3,8 @@
 The key is who answers (kind, name, model, parameters; not the address, which may change between runs), the ask and the
 sampling. One file per answer, written in one step: two processes that answer the same ask write the same file, and a
 reader sees a whole answer or none. An answer is here before it counts as paid. Failures and abstentions are not kept,
-for the reason may go away. Not covered: removing old answers (the folder may be deleted at any time); two processes
-that ask the same at the same moment (both pay).
+for the reason may go away. That two processes do not ask the same at once is for `claims` to see to. Not covered:
+removing old answers (the folder may be deleted at any time).
 """
 
 from __future__ import annotations

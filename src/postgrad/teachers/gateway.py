@@ -3,7 +3,7 @@
 One try, in order: wait for a place among the calls at once, and until the endpoint may be asked; set money aside; write
 down that a request leaves; send it; keep the answer in the cache; settle. A try that failed in a way that may pass is
 made again, after the time that the endpoint asked for, else after a random time that doubles. An endpoint that fails
-ask after ask is left alone. Not covered: streaming, batch APIs.
+ask after ask is left alone. Not covered: batch APIs.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import msgspec
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.errors import ConfigError
 from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.claims import claimed
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.gateway import Call, Connection, Endpoint, Gateway
 from postgrad.teachers.provider import is_loopback
@@ -95,7 +96,9 @@ class NetworkTeacher:
     async def ask(
         self, ask: Ask, sampling: Sampling, *, trace: str = "", shared: int | None = None
     ) -> tuple[Answer, bool]:
-        """Answer one ask, and say whether it cost no call. The same ask twice at once is one call.
+        """Answer one ask, and say whether it cost no call.
+
+        The same ask twice at once is one call, also of two processes with one cache.
 
         Args:
             ask: as the student saw it; it is redacted here.
@@ -120,9 +123,9 @@ class NetworkTeacher:
         self._under_way[key] = future
         try:
             sent = ask if self.redact is None else self.redact(ask)
-            answer = await self._somewhere(Call(self.name, ask, sent, sampling, key, trace, shared))
+            answer, known = await self._once(Call(self.name, ask, sent, sampling, key, trace, shared))
             future.set_result(self._checked(answer))
-            return future.result(), False
+            return future.result(), known
         except BaseException as error:
             future.set_exception(error)
             future.exception()  # nobody else may be waiting for it
@@ -138,6 +141,12 @@ class NetworkTeacher:
                 return answer
         told = f"error: wrong_model: {answer.model} answered for {self.endpoints[0].provider.model}"
         return msgspec.structs.replace(answer, message=None, stop_reason=told, error="wrong_model")
+
+    async def _once(self, call: Call) -> tuple[Answer, bool]:
+        """The answer, and whether another process asked for it while this one waited for its claim."""
+        async with claimed(self.cache.folder, call.key):
+            kept = self.cache.get(call.key)
+            return (await self._somewhere(call), False) if kept is None else (kept, True)
 
     async def _somewhere(self, call: Call) -> Answer:
         """At the first endpoint that answers."""

@@ -18,7 +18,8 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
 from postgrad.teachers.failures import CallFailed, of_status
 from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, is_loopback, key_of
-from postgrad.teachers.sdk import CONNECT, broken
+from postgrad.teachers.sdk import CONNECT, broken, mark_begun
+from postgrad.teachers.streams import joined_chat
 from postgrad.teachers.wire import ToolNames, read_message, read_tokens, sendable, wire_messages, wire_tools
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class OllamaNative:
     base_url: str = LOCAL
     key_variable: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
     kind: str = "Ollama endpoint"
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ class OllamaNative:
         except ImportError:
             raise MissingDependency("ollama", extra="teachers") from None
         headers = {"authorization": f"Bearer {key_of(self.key_variable)}"}  # else it adds a key of the environment
-        hooks = {"response": [_refuse_errors]}
+        hooks = {"response": [mark_begun, _refuse_errors]}
         client = ollama.AsyncClient(
             self.address,
             headers=headers,
@@ -107,12 +109,17 @@ class OllamaNative:
 
         async def send(body: Body, request: str) -> object:
             try:
+                if self.stream:
+                    parts = [part async for part in await client.chat(**body, stream=True)]
+                    return joined_chat([part.model_dump(mode="json", exclude_none=True) for part in parts])
                 response = await client.chat(**body, stream=False)
             except httpx.TimeoutException as error:
                 raise CallFailed("connection", f"not reached in {CONNECT:g} s") from error
             except (httpx.HTTPError, ConnectionError) as error:
                 raise broken(error) from error
-            except ValueError as error:  # no JSON, or JSON of another form
+            except ollama.ResponseError as error:  # it went wrong when the stream had begun
+                raise CallFailed("truncated", f"the stream ended in an error: {error}") from error
+            except (ValueError, TypeError, AttributeError) as error:  # no JSON, or not an object
                 raise CallFailed("invalid_reply", f"the endpoint gave no chat response: {error}") from error
             return response.model_dump(mode="json", exclude_none=True)
 

@@ -15,8 +15,11 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, key_of
-from postgrad.teachers.sdk import http_client, post
+from postgrad.teachers.sdk import Route, http_client, post
+from postgrad.teachers.streams import joined_completion
 from postgrad.teachers.wire import ToolNames, read_message, read_tokens, sendable, wire_messages, wire_tools
+
+ROUTE = Route("/chat/completions", joined_completion)
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class OpenAICompatible:
         base_url: of the API, usually ending in ``/v1``.
         key_variable: environment variable that holds the key; None sends none.
         extra: further request parameters; they win over ours, and None takes a parameter out.
+        stream: have answers sent in parts.
     """
 
     model: str
     base_url: str
     key_variable: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
     kind: str = "HTTP endpoint"
 
     def __post_init__(self) -> None:
@@ -72,6 +77,8 @@ class OpenAICompatible:
             body.update(logprobs=True, top_logprobs=sampling.top_logprobs)
         if ask.tools:
             body["tools"] = wire_tools(ask.tools, names)
+        if self.stream:
+            body.update(stream=True, stream_options={"include_usage": True})
         return {key: sendable(value) for key, value in {**body, **self.extra}.items() if value is not None}
 
     def read(self, raw: object, ask: Ask) -> Reply:
@@ -107,7 +114,7 @@ class OpenAICompatible:
         )
 
         async def send(body: Body, request: str) -> object:
-            return await post(openai, client, "/chat/completions", body, request=request)
+            return await post(openai, client, ROUTE, body, request=request)
 
         async with client:
             yield send

@@ -4,21 +4,26 @@ Calls whose answers are in the cache cost nothing. The others are weighed (`toke
 will go out (`schedule`), and what a provider's prompt cache will hold by then is counted at its price. An answer is
 expected to be as long as the action that the student took. Two sums come out: `cost` is what to expect, with the
 stated error of the estimate; `most` is what the calls can cost at worst, with nothing found in a prompt cache and every
-answer at full length. Where some steps have been answered already, their bills correct the estimate of the others.
-Not covered: retries at a provider that bills failed calls.
+answer at full length.
+
+What an estimate rests on, the best that there is: the bills of steps that this teacher has answered already; the
+teacher's tokenizer; what the traces' own logs say that the student's requests counted, where the request is known
+whole; else characters. Nobody can know before a call how long another model's answer will be, nor what it thinks and
+bills without showing it. Not covered: retries at a provider that bills failed calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from postgrad.core.actor import Answer, Sampling
+from postgrad.core.actor import Sampling
 from postgrad.core.trace import Trace
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import FREE
+from postgrad.teachers.rates import Logged, Rates, no_log
 from postgrad.teachers.replay import Teacher
 from postgrad.teachers.schedule import Item, common, root_of
 from postgrad.teachers.tokens import Scale, Size, most_tokens
@@ -38,8 +43,8 @@ class _Sums:
     written: float = 0.0
     most_read: float = 0.0
     most_written: float = 0.0
-    billed: tuple[float, float] = (0.0, 0.0)
-    estimated: tuple[float, float] = (0.0, 0.0)
+    billed: Rates = field(default_factory=Rates)
+    logged: Rates = field(default_factory=Rates)
 
 
 class _Contexts:
@@ -79,10 +84,18 @@ class _Contexts:
 class Plan:
     """The plan of one replay; `add` it up trace by trace, then `told` says it."""
 
-    def __init__(self, steps: Mapping[str, Sequence[int]], teachers: Sequence[Teacher], sampling: Sampling) -> None:
+    def __init__(
+        self,
+        steps: Mapping[str, Sequence[int]],
+        teachers: Sequence[Teacher],
+        sampling: Sampling,
+        *,
+        logged: Logged = no_log,
+    ) -> None:
         self.steps = steps
         self.teachers = teachers
         self.sampling = sampling
+        self.logged = logged
         self._sums = {teacher.name: _Sums() for teacher in teachers}
         self._contexts = {teacher.name: _Contexts(_scale_of(teacher)) for teacher in teachers}
 
@@ -108,11 +121,12 @@ class Plan:
         (known,) = teacher.known([ask], self.sampling)
         if known is not None:
             sums.known += 1
-            _calibrate(sums, known, size.tokens, written)
+            sums.billed.add_bill(known, size.tokens, written)
             return
         sums.calls += 1
         sums.read += size.tokens
         sums.written += written
+        sums.logged.add_log(self.logged(item.step), item.step, size.tokens, scale.answer(item.step.action))
         if teacher.price == FREE:
             return
         asked = contexts.asked(item) if teacher.price.rewards_order else 0
@@ -124,10 +138,8 @@ class Plan:
         sums.most_written += self.sampling.max_new_tokens
 
     def _told(self, teacher: Teacher, sums: _Sums) -> dict[str, Any]:
-        reads, writes = (
-            billed / estimated if billed and estimated else 1.0
-            for billed, estimated in zip(sums.billed, sums.estimated, strict=True)
-        )
+        rates = _rates(teacher, sums)
+        reads, writes = rates.read.value or 1.0, rates.written.value or 1.0
         written = min(sums.written * writes, float(sums.calls * self.sampling.max_new_tokens))
         cost = teacher.price.cost(
             prompt_tokens=sums.read * reads,
@@ -152,10 +164,11 @@ class Plan:
         return told
 
 
-def _calibrate(sums: _Sums, known: Answer, read: float, written: float) -> None:
-    if known.error is None and known.prompt_tokens:
-        sums.billed = (sums.billed[0] + known.prompt_tokens, sums.billed[1] + known.completion_tokens)
-        sums.estimated = (sums.estimated[0] + read, sums.estimated[1] + written)
+def _rates(teacher: Teacher, sums: _Sums) -> Rates:
+    """The best that is known."""
+    if sums.billed.read.value is not None or _scale_of(teacher).counts:
+        return sums.billed
+    return sums.logged
 
 
 def _scale_of(teacher: Teacher) -> Scale:
@@ -178,7 +191,9 @@ def _basis(teacher: Teacher, sums: _Sums) -> str:
     """What the estimate rests on, and how far it may be off."""
     if teacher.price == FREE:
         return "free"
-    if sums.billed[0]:
-        return f"bills of {sums.known} answered steps, +-2 %"
-    assert isinstance(teacher.actor, NetworkTeacher), "only network teachers cost"
-    return teacher.actor.meter.scale.basis
+    if sums.billed.read.value is not None:
+        return f"bills of {sums.billed.read.steps} answered steps, +-2 %"
+    scale = _scale_of(teacher)
+    if not scale.counts and sums.logged.read.value is not None:
+        return f"what {sums.logged.read.steps} of these requests counted in their log, +-15 %"
+    return scale.basis

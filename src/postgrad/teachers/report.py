@@ -37,7 +37,7 @@ def report(
 
 
 def per_trace(replayed: Sequence[ReplayedStep], lines: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
-    """Per trace: steps replayed, calls and US dollars of this run, answers from the cache, errors by kind."""
+    """Per trace: steps replayed, calls and US dollars of this run, cache hits, errors by kind, tokens, latency."""
     traces: dict[str, list[ReplayedStep]] = {}
     for step in replayed:
         traces.setdefault(step.trace, []).append(step)
@@ -61,6 +61,8 @@ def _trace(trace: str, steps: Sequence[ReplayedStep], lines: Sequence[Line]) -> 
         "cached": sum(one.cached for one in said),
         "cost": dollars(line.cost for line in own),
         "errors": errors_of(steps),
+        **_tokens(said),
+        **_latency(said),
     }
 
 

@@ -16,6 +16,8 @@ class ScriptedActor:
     Asks that the script does not know get an abstention. `asked` keeps every ask, in order.
     """
 
+    local = True
+
     def __init__(self, name: str, script: Mapping[str, Message] | Script, *, kind: str = "script") -> None:
         self.name = name
         self.kind = kind

@@ -79,6 +79,7 @@ class Scale:
 
     def __init__(self, count: Count | None = None) -> None:
         self._count = count
+        self.counts = count is not None
         self.basis = f"estimate ({'a tokenizer, +-5 %' if count else 'four characters a token, +-30 %'})"
         self.message = PerObject[Message, Size](self._message)
         self.tools = PerObject[Sequence[Tool], Size](self._tools, equal=True)

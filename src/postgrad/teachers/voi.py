@@ -1,7 +1,7 @@
 """Value of information: which steps are worth a teacher's answer, when not all of them can be paid.
 
 A step's worth is a weighted sum of what is known before anyone is asked: whether an error site lies there, how unsure
-the student is (`uncertainty`), and how early in the trace it stands (a mistake made early is in every later context,
+the student is (`Doubt`), and how early in the trace it stands (a mistake made early is in every later context,
 and an early context is short). A step at which no tools were offered is worth less, as teachers seldom agree on words.
 The worth is multiplied by its novelty: a step's features (tools called, kind of error, words of the last message) count
 less the more often steps with them have been chosen. Steps are chosen greedily by worth per US dollar until the money
@@ -70,21 +70,29 @@ def features(action: Message, last: Message | None, kinds: Iterable[str] = ()) -
     return frozenset([*tools, *(f"error {kind}" for kind in kinds), *words])
 
 
-def uncertainty(forms: Sequence[str], surprisals: Sequence[float]) -> float:
-    """How unsure a student is, from samples of its own action, between 0 and 1.
+class Doubt(msgspec.Struct, frozen=True):
+    """How unsure a student is at a step, from samples of its own action.
 
-    Args:
-        forms: the normal form of every sampled action.
-        surprisals: mean negative log-probability per token of every sample, in nats; their mean estimates the entropy.
-
-    Returns:
-        The mean of the share of samples outside the largest cluster and of 1 - exp(-entropy).
+    Attributes:
+        disagreement: share of the samples outside the largest cluster of equal actions.
+        entropy: of its next action, estimated by the mean surprisal of the samples, in nats a token.
     """
-    if not forms:
-        return 0.0
-    disagreement = 1.0 - Counter(forms).most_common(1)[0][1] / len(forms)
-    entropy = max(0.0, math.fsum(surprisals) / len(surprisals))
-    return (disagreement + 1.0 - math.exp(-entropy)) / 2
+
+    disagreement: float = 0.0
+    entropy: float = 0.0
+
+    @classmethod
+    def of(cls, forms: Sequence[str], surprisals: Sequence[float]) -> Doubt:
+        """From the normal form of every sample, and its mean negative log-probability per token in nats."""
+        if not forms:
+            return cls()
+        disagreement = 1.0 - Counter(forms).most_common(1)[0][1] / len(forms)
+        return cls(disagreement, max(0.0, math.fsum(surprisals) / len(surprisals)))
+
+    @property
+    def value(self) -> float:
+        """Between 0 and 1: the mean of the disagreement and of 1 - exp(-entropy)."""
+        return (self.disagreement + 1.0 - math.exp(-self.entropy)) / 2
 
 
 def choose(

@@ -1,20 +1,22 @@
 """Messages in the form of the OpenAI chat-completions API, and back.
 
 APIs refuse what traces contain: results without a call (dropped), calls without a result (answered with a note),
-arguments that are no JSON (sent as an object that holds the raw text), tool names with dots (replaced and put back).
+arguments that are no JSON (written anew where the trace knows
+what they mean, else sent as an object that holds the raw text), tool names with dots (replaced and put back).
 Reasoning is not sent. Media and blocks of unknown types become a short note, because their bytes stay in the trace
 store. A hint is put after the last message's words, as the local renderer does.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from postgrad.core.actor import Ask, TokenChoice
-from postgrad.core.canonical import canonical_json, valid_text
+from postgrad.core.canonical import plain_json, valid_text
 from postgrad.core.message import Block, Media, Message, Opaque, Text, Tool, ToolCall
 
 NO_RESULT = "[no result was recorded]"
@@ -103,7 +105,7 @@ def read_message(raw: dict[str, Any], names: ToolNames) -> Message:
         if not isinstance(function, dict):
             continue
         given = function.get("arguments")
-        arguments = given if isinstance(given, str) else canonical_json(given or {})
+        arguments = given if isinstance(given, str) else plain_json(given or {})
         name = names.original(str(function.get("name") or ""))
         provider_id = None if call.get("id") is None else str(call["id"])
         blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=arguments, provider_id=provider_id))
@@ -154,12 +156,27 @@ def _assistant(text: str, calls: Sequence[ToolCall], names: ToolNames) -> dict[s
 
 
 def _call(call: ToolCall, names: ToolNames) -> dict[str, Any]:
-    raw = call.arguments_raw if call.arguments is not None else canonical_json({"malformed": call.arguments_raw})
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": names.sent(call.name), "arguments": raw if raw.strip() else "{}"},
+        "function": {"name": names.sent(call.name), "arguments": _arguments(call)},
     }
+
+
+def _arguments(call: ToolCall) -> str:
+    """JSON of an object, whatever the trace holds: its own string where that is it (some agents write XML, or text)."""
+    if call.arguments is None:
+        return plain_json({"malformed": call.arguments_raw})
+    try:
+        same = json.loads(call.arguments_raw, parse_constant=_no_json) == call.arguments
+    except (ValueError, RecursionError):
+        same = False
+    return call.arguments_raw if same else plain_json(sendable(call.arguments))
+
+
+def _no_json(name: str) -> NoReturn:
+    """NaN and Infinity are Python's, and refused by APIs."""
+    raise ValueError(name)
 
 
 def _tool_message(call_id: str, text: str) -> dict[str, Any]:
@@ -192,9 +209,11 @@ def _hinted(sent: list[dict[str, Any]], hint: str | None) -> list[dict[str, Any]
 
 
 def sendable(value: Any) -> Any:
-    """`value` with every lone surrogate replaced: traces hold them, UTF-8 has no bytes for them."""
+    """`value` as JSON over UTF-8 can say it: lone surrogates replaced, and null for what is no number."""
     if isinstance(value, str):
         return valid_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, dict):
         return {sendable(key): sendable(item) for key, item in value.items()}
     return [sendable(item) for item in value] if isinstance(value, list) else value

@@ -17,16 +17,12 @@ from postgrad.signals.hint_writer import HintWriter
 from postgrad.signals.pair_judge import PairJudge, family_of
 from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
 from postgrad.teachers.boundary import AskRedactor
-from postgrad.teachers.budget import Budget, BudgetReached
-from postgrad.teachers.cache import AnswerCache
-from postgrad.teachers.gateway import Gateway
-from postgrad.teachers.journal import Journal
+from postgrad.teachers.budget import BudgetReached
+from postgrad.teachers.replay import no_hint
 from postgrad.traces.redact import Redactor
 from postgrad.verbs.build_config import BuildConfig
 from postgrad.verbs.teacher_config import TeacherConfig
-from postgrad.verbs.teachers import Setting, make_teachers
-
-CALLS = "calls.jsonl"
+from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
 
 @dataclass(frozen=True)
@@ -123,14 +119,12 @@ class Models:
 
     def _made(self) -> Setting:
         models = self._config.models
-        cache, journal = self._out / "cache", Journal(self._out / CALLS)
-        journal.reconcile(AnswerCache(cache, None).cost)
-        budget = Budget(models.budget, paid=journal.paid, uncertain=journal.uncertain)
+        cache = self._out / "cache"
         return Setting(
             cache,
-            Gateway(budget=budget, journal=journal, concurrency=models.concurrency),
+            gateway_of(self._out, cache, budget=models.budget, concurrency=models.concurrency),
             AskRedactor(Redactor()),
-            lambda trace, step: None,
+            no_hint,
             prices=models.prices,
             concurrency=models.concurrency,
             local_only=models.local_only,

@@ -2,7 +2,7 @@
 
 Answers are kept in the run folder's cache as they arrive, so the same command after a crash pays for nothing twice.
 With --plan nothing is asked: it says what a replay would cost. Writes replayed.jsonl (a step a line), calls.jsonl (what
-left when, and what it cost) and sent.json (what went where).
+left when, and what it cost), sent.json (what went where), and doubts/ (how unsure `voi.student` is at each step).
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from pydantic import Field, model_validator
 from postgrad.core.actor import Sampling
 from postgrad.core.errors import DataError
 from postgrad.core.files import write_json
+from postgrad.core.trace import Step
 from postgrad.run.config import Config
 from postgrad.run.inputs import paths_in
 from postgrad.run.progress import note, track
 from postgrad.run.rundir import RunDir
 from postgrad.teachers.boundary import AskRedactor
-from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.cassette import Recorder
 from postgrad.teachers.failures import OUTSIDE
 from postgrad.teachers.gateway import Gateway
-from postgrad.teachers.journal import Journal
 from postgrad.teachers.network import NetworkTeacher
+from postgrad.teachers.prices import FREE
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
 from postgrad.teachers.report import what_was_sent
 from postgrad.verbs.command import verb_command
 from postgrad.verbs.replay_table import show
-from postgrad.verbs.selection import Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
+from postgrad.verbs.selection import Prospects, Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
 from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
-from postgrad.verbs.teachers import Setting, make_teachers
+from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
-REPLAYED, CALLS, SENT = "replayed.jsonl", "calls.jsonl", "sent.json"
+REPLAYED, SENT, DOUBTS = "replayed.jsonl", "sent.json", "doubts"
 _FAILED = 3  # exit code: a teacher that nobody could reach
 
 
@@ -121,14 +121,22 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
     RunDir(out).record_inputs(paths_in(config.resolved(), outside=out))
     desk = _Desk.of(config, out)
     store = Store(config.store)
-    steps = _selected(config, store, desk)
+    steps = _selected(config, out, store, desk)
     if not steps:
         raise DataError("the store has no step to replay", got=str(config.store), do="try --steps all")
-    plan = Plan(steps, desk.teachers, desk.sampling).add(store.traces()).told()
+    plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens).add(store.traces()).told()
     if config.plan:
         return _planned(config, steps, plan)
     replayed = _replayed(config, out, desk, steps)
     return _result(config, out, desk, steps, plan, replayed)
+
+
+def logged_tokens(step: Step) -> tuple[int | None, int | None]:
+    """Input and output tokens that the step's log says its own model counted, where it says so."""
+    from postgrad.traces.context_size import logged_input, logged_output
+
+    usage = next((candidate.usage for candidate in step.candidates if candidate.chosen), {})
+    return logged_input(usage), logged_output(usage)
 
 
 @dataclass(frozen=True)
@@ -142,14 +150,10 @@ class _Desk:
 
     @classmethod
     def of(cls, config: ReplayConfig, out: Path) -> _Desk:
-        from postgrad.teachers.budget import Budget
         from postgrad.traces.redact import Redactor
 
         cache = config.calls.cache or out / "cache"
-        journal = Journal(out / CALLS)
-        journal.reconcile(AnswerCache(cache, None).cost)
-        budget = Budget(config.budget, paid=journal.paid, uncertain=journal.uncertain)
-        gateway = Gateway(budget=budget, journal=journal, concurrency=config.calls.concurrency)
+        gateway = gateway_of(out, cache, budget=config.budget, concurrency=config.calls.concurrency)
         redact = AskRedactor(Redactor())
         setting = Setting(
             cache,
@@ -159,6 +163,7 @@ class _Desk:
             prices=config.calls.prices,
             concurrency=config.calls.concurrency,
             local_only=config.local_only,
+            keys=not config.plan,
         )
         teachers = make_teachers(config.teachers, setting)
         tapes = {t.name: Recorder(t.tape, redact) for t in config.teachers if t.tape and t.kind != "cassette"}
@@ -173,12 +178,17 @@ class _Desk:
                 recorder.add(ask, teacher.sampling(self.sampling), said.answer)
 
 
-def _selected(config: ReplayConfig, store: Any, desk: _Desk) -> Steps:
+def _selected(config: ReplayConfig, out: Path, store: Any, desk: _Desk) -> Steps:
+    from postgrad.verbs.student import Student
+
     if config.steps != "voi":
         return fit_steps(store.traces(), which=config.steps, limit=config.limit)
     budget = desk.gateway.budget
-    left = None if budget.limit is None else max(0.0, budget.limit - budget.paid - budget.uncertain)
-    return worthy_steps(store, desk.teachers, desk.sampling, config.voi, budget=left, limit=config.limit)
+    free = budget.limit is None or all(teacher.price == FREE for teacher in desk.teachers)
+    left = None if free else max(0.0, (budget.limit or 0.0) - budget.paid - budget.uncertain)
+    student = Student(config.voi, out / DOUBTS) if config.voi.student else None
+    prospects = list(track(Prospects(desk.teachers, desk.sampling, student).of(store), "steps"))
+    return worthy_steps(prospects, config.voi, money=left, limit=config.limit)
 
 
 def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> list[ReplayedStep]:
@@ -211,7 +221,7 @@ def _planned(config: ReplayConfig, steps: Steps, plan: dict[str, dict[str, Any]]
         "cost": 0.0,
         "stopped_by_budget": config.budget is not None and total > config.budget,
         "errors": {},
-        "teachers": plan,
+        "teachers": {name: {**one, "p50": None, "p95": None, "p99": None} for name, one in plan.items()},
     }
 
 

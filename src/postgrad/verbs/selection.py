@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from postgrad.core.actor import Ask, Sampling
+from postgrad.core.actor import Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
 from postgrad.run.config import Config
@@ -19,11 +20,12 @@ from postgrad.teachers.prices import FREE
 from postgrad.teachers.replay import Teacher
 from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.tokens import Scale
-from postgrad.teachers.voi import Prospect, cheapest, choose, features, uncertainty
+from postgrad.teachers.voi import Doubt, Prospect, cheapest, choose, features
 
 if TYPE_CHECKING:
     from postgrad.signals.sites import Site
     from postgrad.traces.store import Store
+    from postgrad.verbs.student import Student
 
 Which = Literal["sites", "all", "voi"]
 Steps = dict[str, list[int]]
@@ -70,57 +72,58 @@ def fit_steps(traces: Iterator[Trace], *, which: Which, limit: int | None = None
     return chosen
 
 
-def worthy_steps(
-    store: Store,
-    teachers: Sequence[Teacher],
-    sampling: Sampling,
-    config: VoiConfig,
-    *,
-    budget: float | None,
-    limit: int | None,
-) -> Steps:
-    """Trace id -> the steps worth most for `budget` US dollars, or for `config.share` of what all would cost.
-
-    Raises:
-        ConfigError: the student cannot be loaded.
-    """
-    prospects = list(prospects_of(store, teachers, sampling, config))
+def worthy_steps(prospects: Sequence[Prospect], config: VoiConfig, *, money: float | None, limit: int | None) -> Steps:
+    """Trace id -> the steps worth most for `money` (None: for `config.share` of what all would cost)."""
     total = sum(prospect.cost for prospect in prospects)
-    free = all(teacher.price == FREE for teacher in teachers)
-    money = config.share * total if budget is None or free else budget
-    money = max(money, cheapest(prospects, whole=config.whole))  # if it does not suffice, the replay says so
+    spent = config.share * total if money is None else money
+    spent = max(spent, cheapest(prospects, whole=config.whole))  # if it does not suffice, the replay says so
     steps: Steps = {}
-    for prospect in choose(prospects, money, whole=config.whole)[:limit]:
+    for prospect in choose(prospects, spent, whole=config.whole)[:limit]:
         steps.setdefault(prospect.trace, []).append(prospect.step)
     return {trace: sorted(indices) for trace, indices in steps.items()}
 
 
-def prospects_of(
-    store: Store, teachers: Sequence[Teacher], sampling: Sampling, config: VoiConfig
-) -> Iterator[Prospect]:
-    """Every step that can be replayed, with what is known about it."""
-    from postgrad.signals.sites import find_sites
+@dataclass(frozen=True)
+class Prospects:
+    """What is known about steps before anyone is asked.
 
-    student = Student(config) if config.student else None
-    scale = Scale()
-    for trace in store.traces():
-        steps = [step for step in trace.steps if step.can_be_learnt]
-        if trace.for_evaluation or not steps:
-            continue
+    Attributes:
+        teachers: who would be paid.
+        sampling: how they would answer.
+        student: whose doubts count; None for nobody's.
+    """
+
+    teachers: Sequence[Teacher]
+    sampling: Sampling
+    student: Student | None = None
+
+    def of(self, store: Store) -> Iterator[Prospect]:
+        """Every step that can be replayed."""
+        scale = Scale()
+        for trace in store.traces():
+            steps = [step for step in trace.steps if step.can_be_learnt]
+            if not trace.for_evaluation and steps:
+                yield from self._of_trace(trace, steps, scale)
+
+    def _of_trace(self, trace: Trace, steps: Sequence[Step], scale: Scale) -> Iterator[Prospect]:
+        from postgrad.signals.sites import find_sites
+
         sites: dict[int, list[Site]] = {}
         for site in find_sites(trace):
             sites.setdefault(site.step, []).append(site)
-        unsure = student.uncertainties([ask_of(trace, step) for step in steps]) if student else [0.0] * len(steps)
-        for step, doubt in zip(steps, unsure, strict=True):
+        asks = [ask_of(trace, step) for step in steps]
+        doubts = self.student.doubts(asks) if self.student is not None else [Doubt()] * len(steps)
+        for step, doubt in zip(steps, doubts, strict=True):
+            known = sites.get(step.index, ())
             yield Prospect(
                 trace.id,
                 step.index,
-                cost=_cost(trace, step, teachers, sampling, scale),
-                error=_evidence(sites.get(step.index, ())),
-                uncertainty=doubt,
+                cost=_cost(trace, step, self.teachers, self.sampling, scale),
+                error=_evidence(known),
+                uncertainty=doubt.value,
                 position=step.index / max(1, len(trace.steps) - 1),
                 tools=bool(step.request.tools),
-                features=features(step.action, _last(trace, step), {site.kind for site in sites.get(step.index, ())}),
+                features=features(step.action, _last(trace, step), {site.kind for site in known}),
             )
 
 
@@ -147,40 +150,6 @@ def _cost(trace: Trace, step: Step, teachers: Sequence[Teacher], sampling: Sampl
     if not prices:
         return read + written
     return sum(price.cost(prompt_tokens=read, completion_tokens=written) for price in prices)
-
-
-class Student:
-    """Samples a local model's own actions, to see how unsure it is."""
-
-    def __init__(self, config: VoiConfig) -> None:
-        from postgrad.models.policy import load_policy
-
-        self._config = config
-        self._policy = load_policy(config.student)
-
-    def uncertainties(self, asks: Sequence[Ask]) -> list[float]:
-        """One number from 0 to 1 per ask; 0 for a context that the student cannot hold."""
-        from postgrad.models.sampler import generate
-        from postgrad.signals.actions import normal_form
-
-        config, renderer = self._config, self._policy.renderer
-        prompts = [renderer.prompt(ask.messages, ask.tools) for ask in asks]
-        room = self._policy.context_length - config.max_new_tokens
-        fitting = [place for place, prompt in enumerate(prompts) if len(prompt) <= room]
-        drawn = generate(
-            self._policy,
-            [prompts[place] for place in fitting],
-            n=config.samples,
-            temperature=config.temperature,
-            max_new_tokens=config.max_new_tokens,
-            seed=0,
-        )
-        found = [0.0] * len(asks)
-        for place, samples in zip(fitting, drawn, strict=True):
-            forms = [normal_form(renderer.parse(renderer.decode(sample.tokens))) for sample in samples]
-            surprisals = [-sum(sample.logprobs) / max(1, len(sample.logprobs)) for sample in samples]
-            found[place] = uncertainty(forms, [float(value) for value in surprisals])
-        return found
 
 
 class TemplateHints:

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, validate
+from postgrad.run.nearest import nearest
 from postgrad.run.yaml import read_yaml
 
 _Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -81,6 +82,8 @@ class Endpoint(Config):
     """further model ids that may answer in its name; "*" is any"""
     extra: dict[str, Any] = Field(default_factory=dict)
     """further request parameters; null takes one of ours out"""
+    stream: bool = False
+    """have answers sent in parts, for servers that cut silent connections"""
     tokenizer: Path | None = None
     """tokenizer.json to count tokens with before a call"""
     failover: tuple[Failover, ...] = ()
@@ -128,7 +131,17 @@ class TeacherConfig(Config):
                 told = f"teacher {data.get('name')}: {twice[0]} is given twice"
                 raise ConfigError(told, got="beside the name and in `endpoint`", do="give it once")
             rest["endpoint"] = {**section, **flat}
+        cls._require_known(rest)
         return rest
+
+    @classmethod
+    def _require_known(cls, given: Mapping[Any, Any]) -> None:
+        """A misspelt key of an endpoint is nearest to one that is no field of this class."""
+        known = (*cls.model_fields, *Endpoint.model_fields)
+        unknown = next((str(key) for key in given if key not in cls.model_fields), None)
+        if unknown is not None:
+            told = f"teacher {given.get('name')}: unknown key '{unknown}'"
+            raise ConfigError(told, do=nearest(unknown, known))
 
 
 class TeachersFile(Config):
@@ -148,4 +161,6 @@ def read_teachers(path: Path) -> TeachersFile:
     Raises:
         ConfigError: it is missing, no YAML mapping, or holds what is unknown.
     """
+    if not path.is_file():
+        raise ConfigError("no file of teachers here", got=str(path), expected="a YAML file with a list `teachers`")
     return validate(TeachersFile, read_yaml(path), source=str(path))

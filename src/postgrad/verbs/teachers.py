@@ -18,8 +18,10 @@ from postgrad.core.task import Task
 from postgrad.core.trace import Step, Trace
 from postgrad.run.plugins import resolve
 from postgrad.teachers import KINDS
+from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import AnswerCache, CachedActor
 from postgrad.teachers.gateway import Endpoint, Gateway, Limits
+from postgrad.teachers.journal import Journal
 from postgrad.teachers.network import NetworkTeacher, Redact
 from postgrad.teachers.prices import FREE, Batch, Price, read_prices
 from postgrad.teachers.provider import Provider
@@ -30,6 +32,7 @@ from postgrad.verbs.teacher_config import BatchPrice, Failover, PriceConfig, Tea
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
 
+CALLS = "calls.jsonl"
 NETWORK = ("anthropic", "ollama", "openai")
 METERED = ("anthropic", "openai")
 _CACHE_WRITE = 1.25  # Anthropic's surcharge, as a multiple of the input price
@@ -47,6 +50,7 @@ class Setting:
         prices: price file, None for the shipped one.
         concurrency: calls at once to one provider, unless a teacher says otherwise.
         local_only: refuse network teachers.
+        keys: whether endpoints' keys have to be there; a plan asks nobody.
     """
 
     cache: Path
@@ -56,6 +60,7 @@ class Setting:
     prices: Path | None = None
     concurrency: int = 8
     local_only: bool = False
+    keys: bool = True
 
 
 def make_teachers(configs: Sequence[TeacherConfig], setting: Setting) -> list[Teacher]:
@@ -80,6 +85,21 @@ def make_teachers(configs: Sequence[TeacherConfig], setting: Setting) -> list[Te
             )
     policies: dict[str, Policy] = {}
     return [_Maker(config, setting, policies).make() for config in configs]
+
+
+def gateway_of(out: Path, cache: Path, *, budget: float | None, concurrency: int) -> Gateway:
+    """The gateway of a run folder: its budget holds over all runs in `out`, and what a killed one left open is settled.
+
+    Args:
+        out: the run folder; its journal is calls.jsonl.
+        cache: folder of answers, which say what became of calls that were under way.
+        budget: US dollars, None without a limit.
+        concurrency: calls at once.
+    """
+    journal = Journal(out / CALLS)
+    journal.reconcile(AnswerCache(cache, None).cost)
+    money = Budget(budget, paid=journal.paid, uncertain=journal.uncertain)
+    return Gateway(budget=money, journal=journal, concurrency=concurrency)
 
 
 class LocalModel:
@@ -142,9 +162,14 @@ class _Maker:
         return actor
 
     def _custom(self) -> Actor:
-        Class = resolve("teacher", self.config.kind, KINDS)
+        try:
+            Class = resolve("teacher", self.config.kind, KINDS)
+        except ConfigError as error:
+            raise ConfigError(f"teacher {self.config.name}: {error}") from None
         if not hasattr(Class, "from_config"):
             raise self._wrong("cannot be made from a recipe", expected="a class with `from_config`")
+        if self.setting.local_only and not getattr(Class, "local", False):
+            raise self._wrong("does not say that it asks nobody over a network", expected="`local = True` in the class")
         return CachedActor(Class.from_config(self.config), self.setting.cache, identity=self.config.resolved())
 
     def _network(self, price: Price) -> Actor:
@@ -171,7 +196,11 @@ class _Maker:
         options = {"base_url": one.base_url} if one.base_url else {}
         try:
             provider: Provider = resolve("teacher", kind, KINDS)(
-                one.model or self.config.model, **options, key_variable=one.api_key_env, extra=at.extra
+                one.model or self.config.model,
+                **options,
+                key_variable=one.api_key_env if self.setting.keys else None,
+                extra=at.extra,
+                stream=at.stream,
             )
         except ConfigError as error:
             raise ConfigError(f"teacher {self.config.name}: {error}") from None
@@ -190,8 +219,8 @@ class _Maker:
             raise ConfigError(
                 f"teacher {self.config.name} has no known price",
                 got=f"model {self.config.model}",
-                expected="price: {input: USD, output: USD} per million tokens (0 for a server of your own)",
-                do="give the teacher a `price`, or list the model in a price file (calls.prices)",
+                expected="price: {input: USD, output: USD} per million tokens, or calls.prices with a row for it",
+                do="for a server of your own write `price: {input: 0, output: 0}`, or take kind ollama or local",
             )
         return listed
 

@@ -63,7 +63,7 @@ def test_request_answer_and_bill(tmp_path: Path) -> None:
     assert answer.message == act(
         Reasoning("hm", signature="s"),
         Text("Sure."),
-        ToolCall.from_raw(id="call_0", name="get_weather", raw='{"city":"Rome"}', provider_id="toolu_1"),
+        ToolCall.from_raw(id="call_0", name="get_weather", raw='{"city": "Rome"}', provider_id="toolu_1"),
     )
     assert (answer.prompt_tokens, answer.cached_tokens, answer.completion_tokens) == (100, 50, 20)
     assert answer.cost == pytest.approx((40 * 3 + 50 * 0.3 + 10 * 3.75 + 20 * 15) / 1e6, rel=1e-12)

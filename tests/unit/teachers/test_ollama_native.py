@@ -29,7 +29,7 @@ def test_request_and_answer(tmp_path: Path) -> None:
     with serving(chat("", called)) as endpoint:
         (answer,) = teacher(tmp_path, OllamaNative("llama3", endpoint.base_url)).answer([ask()], SAMPLING)
     assert endpoint.paths == ["/api/chat"]
-    assert answer.message == act(call("get_weather", '{"city":"Rome"}', "call_0"))
+    assert answer.message == act(call("get_weather", '{"city": "Rome"}', "call_0"))
     assert (answer.prompt_tokens, answer.completion_tokens, answer.cost) == (100, 20, 0.0)
     (body,) = endpoint.requests
     assert body["stream"] is False

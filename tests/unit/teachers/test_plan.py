@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from postgrad.core.actor import Answer
@@ -121,3 +122,47 @@ def test_a_trace_of_300_steps_is_planned_at_once(tmp_path: Path) -> None:
     told = planned([one], priced(tmp_path, Price(1.0, 2.0, cached_input=0.1)))
     assert told["calls"] == 300
     assert time.process_time() - started < 1.0
+
+
+def logs(read: float, written: float) -> Any:
+    """A log that counts so many tokens of each step."""
+    return lambda step: (round(read), round(written))
+
+
+def test_what_the_traces_logged_corrects_an_estimate_by_characters(tmp_path: Path) -> None:
+    """Every request of e tokens was counted as 1.25 e, every action of a as 0.8 a: so will the teacher's be."""
+    one = trace("x", 1)
+    (read,), written, price = sizes(one), Scale().answer(ACTION), Price(1.0, 1.0)
+    asked = priced(tmp_path, price)
+    told = Plan({"x": [0]}, [asked], SAMPLING, logged=logs(1.25 * read, 0.8 * written)).add([one]).told()["http"]
+    assert told["cost"] == pytest.approx((1.25 * read + 0.8 * written) / 1e6, rel=0.02)
+    assert told["basis"].startswith("what 1 of these requests counted")
+
+
+@pytest.mark.parametrize("factor", [0.1, 30.0])
+def test_a_log_that_counts_something_else_is_not_believed(tmp_path: Path, factor: float) -> None:
+    """A system prompt that the trace does not hold, or a number from nowhere."""
+    one = trace("x", 1)
+    asked, (read,), written = priced(tmp_path, Price(1.0, 1.0)), sizes(one), Scale().answer(ACTION)
+    told = Plan({"x": [0]}, [asked], SAMPLING, logged=logs(factor * read, factor * written)).add([one]).told()["http"]
+    assert told == planned([one], asked)
+
+
+def test_a_log_of_a_request_that_is_not_known_whole_is_not_believed(tmp_path: Path) -> None:
+    one = trace("x", 1)
+    asked, (read,) = priced(tmp_path, Price(1.0, 1.0)), sizes(one)
+    (step,) = one.steps
+    request = msgspec.structs.replace(step.request, fidelity="reconstructed")
+    rebuilt = msgspec.structs.replace(one, steps=(msgspec.structs.replace(step, request=request),))
+    told = Plan({"x": [0]}, [asked], SAMPLING, logged=logs(1.5 * read, 1.0)).add([rebuilt]).told()["http"]
+    assert told == planned([one], asked)
+
+
+def test_the_teachers_own_tokenizer_is_better_than_another_models_log(tmp_path: Path) -> None:
+    """By words: "x", 50 words and the text around a call; the log's counts do not matter."""
+    one, price = trace("x", 1), Price(1.0, 1.0)
+    scale = Scale(lambda text: float(len(text.split())))
+    asked = Teacher("http", teacher(tmp_path, openai(AT_HOME), price=price, scale=scale), price=price)
+    with_log = Plan({"x": [0]}, [asked], SAMPLING, logged=logs(100, 20)).add([one]).told()["http"]
+    assert with_log == planned([one], asked)
+    assert "tokenizer" in with_log["basis"]

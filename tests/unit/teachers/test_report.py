@@ -76,10 +76,12 @@ def test_calls_of_an_actor_without_a_network_are_what_was_not_kept() -> None:
 
 
 def test_per_trace(tmp_path: Path) -> None:
-    """Trace u was paid and left unfinished by the budget."""
+    """Trace u was paid and left unfinished by the budget: nothing is known of its answer."""
+    measured = {"tokens_in": 150, "tokens_out": 15, "tokens_cached": 60, "p50": 2.0, "p95": 4.0, "p99": 4.0}
+    nothing = {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "p50": None, "p95": None, "p99": None}
     assert per_trace(STEPS, LINES) == {
-        "t": {"steps": 5, "calls": 1, "cached": 1, "cost": 2.0, "errors": {"refused": 1}},
-        "u": {"steps": 0, "calls": 1, "cached": 0, "cost": 4.0, "errors": {}},
+        "t": {"steps": 5, "calls": 1, "cached": 1, "cost": 2.0, "errors": {"refused": 1}, **measured},
+        "u": {"steps": 0, "calls": 1, "cached": 0, "cost": 4.0, "errors": {}, **nothing},
     }
     assert errors_of(STEPS) == {"refused": 1}
 

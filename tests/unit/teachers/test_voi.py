@@ -7,7 +7,7 @@ import math
 import pytest
 
 from postgrad.core.message import Message
-from postgrad.teachers.voi import Prospect, Weights, cheapest, choose, features, uncertainty
+from postgrad.teachers.voi import Doubt, Prospect, Weights, cheapest, choose, features
 from unit.signals.traces_by_hand import act, call
 
 
@@ -97,11 +97,12 @@ def test_the_cheapest_choice() -> None:
     assert (cheapest(pool), cheapest(pool, whole=True), cheapest([])) == (2.0, 3.0, 0.0)
 
 
-def test_uncertainty_by_hand() -> None:
+def test_doubt_by_hand() -> None:
     """Three of four samples agree, mean surprisal ln 2: (1/4 + 1 - 1/2) / 2 = 0.375."""
-    assert uncertainty(["a", "a", "b", "a"], [math.log(2)] * 4) == pytest.approx(0.375)
-    assert uncertainty(["a", "a"], [0.0, 0.0]) == 0.0
-    assert uncertainty([], []) == 0.0
+    doubt = Doubt.of(["a", "a", "b", "a"], [math.log(2)] * 4)
+    assert (doubt.disagreement, doubt.entropy) == (0.25, pytest.approx(math.log(2)))
+    assert doubt.value == pytest.approx(0.375)
+    assert Doubt.of(["a", "a"], [0.0, 0.0]).value == Doubt.of([], []).value == Doubt().value == 0.0
 
 
 def test_features_say_what_steps_share() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postgrad.core.actor import Ask
-from postgrad.core.message import Media, Message, Reasoning, Text, ToolResult
+from postgrad.core.message import Media, Message, Reasoning, Text, ToolCall, ToolResult
 from postgrad.teachers.wire import NO_RESULT, ToolNames, read_message, wire_messages, wire_tools
 from unit.signals.traces_by_hand import act, call
 
@@ -51,6 +51,16 @@ def test_broken_arguments_are_sent_as_json() -> None:
     assert json.loads(action["tool_calls"][0]["function"]["arguments"]) == {"malformed": "{oops"}
     (_, empty) = sent(USER, act(call("f", "")))[:2]
     assert empty["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_arguments_that_the_trace_understood_are_sent_as_json_whatever_they_were_written_in() -> None:
+    """XML and text actions are parsed by their readers; NaN is no JSON; JSON stays byte for byte."""
+    as_xml = ToolCall("a", "f", "<f><b>1</b></f>", {"b": "1", "a": "2"})
+    not_a_number = ToolCall.from_raw(id="b", name="f", raw='{"x": [NaN, 1]}')
+    plain = ToolCall.from_raw(id="c", name="f", raw='{"z":1,  "a": "\\u00e9"}')
+    action = sent(USER, Message("assistant", (as_xml, not_a_number, plain)))[1]
+    texts = [one["function"]["arguments"] for one in action["tool_calls"]]
+    assert texts == ['{"b": "1", "a": "2"}', '{"x": [null, 1]}', plain.arguments_raw]
 
 
 def test_developer_is_system_and_reasoning_and_media_are_not_sent() -> None:
@@ -97,4 +107,4 @@ def test_text_that_comes_in_parts_is_one() -> None:
 def test_arguments_that_come_as_an_object_are_read() -> None:
     raw = {"content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"b": 1, "a": 2}}}]}
     (read,) = read_message(raw, ToolNames([])).tool_calls
-    assert (read.arguments, read.arguments_raw) == ({"b": 1, "a": 2}, '{"a":2,"b":1}')
+    assert (read.arguments, read.arguments_raw) == ({"b": 1, "a": 2}, '{"b": 1, "a": 2}')

@@ -12,11 +12,12 @@ import yaml
 from postgrad.core.actor import Sampling
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.trace import Candidate, Request, Step
 from postgrad.envs.environment import load_environment
 from postgrad.run.config import load
 from postgrad.signals.records import read_lines
 from postgrad.teachers.replay import ReplayedStep
-from postgrad.verbs.replay import CONFIG, ReplayConfig, exit_code, run, show
+from postgrad.verbs.replay import CONFIG, ReplayConfig, exit_code, logged_tokens, run, show
 from unit.signals.traces_by_hand import TraceBuilder, act, call
 from unit.teachers.endpoint_by_script import ERROR, Endpoint, Reply, completion, serving
 from unit.verbs.replay_setting import RIGHT, SECRET, make_store, weather_traces
@@ -141,12 +142,40 @@ def test_an_unknown_price_stops_before_any_call(tmp_path: Path) -> None:
     prices.write_text('as_of: "2026-01-01"\nmodels: {m-1: {input: 0, output: 1}}\n', encoding="utf-8")
     with serving(ANSWER) as endpoint:
         for plan in (False, True):
-            with pytest.raises(ConfigError, match="no known price"):
+            with pytest.raises(ConfigError, match=r"no known price.*price: \{input: 0, output: 0\}"):
                 run(config(store, http(endpoint, price=None), plan=plan), tmp_path / "out")
         assert endpoint.requests == []
         listed = {"calls.prices": str(prices)}
         result = run(config(store, http(endpoint, price=None), **listed), tmp_path / "out")
     assert result["cost"] == pytest.approx(2 * 20 / 1e6)
+
+
+def test_a_plan_needs_no_key_and_the_replay_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEACHER_KEY", raising=False)
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        teacher = http(endpoint, api_key_env="TEACHER_KEY")
+        plan = run(config(store, teacher, plan=True), tmp_path / "out")
+        with pytest.raises(ConfigError, match="teacher http: the environment variable TEACHER_KEY is not set"):
+            run(config(store, teacher), tmp_path / "out")
+        assert endpoint.requests == []
+    assert plan["calls"] == 2
+
+
+def test_what_the_issue_asks_for_is_in_the_result(tmp_path: Path) -> None:
+    """The same keys for a plan and for a replay."""
+    store = make_store(tmp_path, weather_traces())
+    with serving(ANSWER) as endpoint:
+        teacher = http(endpoint, price={"input": 1, "output": 2})
+        plan, done = (run(config(store, teacher, plan=wanted), tmp_path / "out") for wanted in (True, False))
+    for result in (plan, done):
+        keys = {"steps", "calls", "cached", "planned_cost", "cost", "stopped_by_budget", "errors", "teachers"}
+        assert keys <= set(result)
+        assert {"calls", "cost", "tokens_in", "tokens_out", "p50", "p95", "p99"} <= set(result["teachers"]["http"])
+    (trace,) = [one for name, one in done["traces"].items() if name == "trace-0"]
+    assert (trace["calls"], trace["tokens_in"], trace["tokens_out"], trace["errors"]) == (1, 100, 20, {})
+    assert trace["cost"] == pytest.approx(140e-6)
+    assert trace["p50"] == trace["p99"] > 0
 
 
 def test_only_local_teachers_when_so_wanted(tmp_path: Path) -> None:
@@ -158,6 +187,8 @@ def test_only_local_teachers_when_so_wanted(tmp_path: Path) -> None:
                 run(config(store, SURE, http(endpoint, kind=kind), local_only=True), tmp_path / "out")
         assert endpoint.requests == []
     assert run(config(store, SURE, local_only=True), tmp_path / "out")["steps"] == 2
+    with pytest.raises(ConfigError, match="local = True"):
+        run(config(store, {"name": "x", "kind": "unit.verbs.replay_setting:Unsaid"}, local_only=True), tmp_path / "out")
 
 
 def test_a_file_of_teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,19 +290,25 @@ def test_local_teachers_share_one_model_and_say_how_they_answer(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_students_uncertainty_counts(tmp_path: Path) -> None:
-    """The random model never says the same twice: at every step its doubt is above the half that disagreement alone
-    gives for two samples of two kinds (1/2 of 1/2), and all three steps are chosen when the share allows it."""
+def test_a_students_doubts_count_and_are_measured_once(tmp_path: Path) -> None:
+    """The random model never says the same twice: of two samples at most one is in the largest cluster, and its
+    entropy is near that of a uniform choice. A second look samples nothing: the model's weights are not even there."""
     from postgrad.traces.store import Store
-    from postgrad.verbs.selection import VoiConfig, prospects_of
+    from postgrad.verbs.selection import Prospects, VoiConfig
+    from postgrad.verbs.student import Student
 
     folder = make_store(tmp_path, weather_traces())
     voi = VoiConfig(student="tiny-random", samples=2, max_new_tokens=8)
-    prospects = list(prospects_of(Store(folder), [], Sampling(), voi))
+    first = Student(voi, tmp_path / "doubts")
+    prospects = list(Prospects([], Sampling(), first).of(Store(folder)))
     assert [one.trace for one in prospects] == ["trace-0", "trace-1", "trace-2"]
     assert all(0.25 < one.uncertainty <= 1.0 for one in prospects)
+    again = Student(voi, tmp_path / "doubts")
+    assert list(Prospects([], Sampling(), again).of(Store(folder))) == prospects
+    assert again._policy is None
     asked = config(folder, SURE, steps="voi", **{"voi.student": "tiny-random", "voi.share": 1, "voi.max_new_tokens": 4})
     assert run(asked, tmp_path / "out")["steps"] == 3
+    assert len(list((tmp_path / "out" / "doubts").glob("*/*.json"))) == 3
 
 
 def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
@@ -286,7 +323,9 @@ def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
     [
         ([], "no teachers"),
         ([SURE, SURE], "one name"),
-        ([{"name": "a", "kind": "oracle"}], "unknown teacher"),
+        ([{"name": "a", "kind": "oracle"}], "teacher a: unknown teacher"),
+        ([{"name": "a", "kind": "opnai"}], "did you mean 'openai'"),
+        ([{"name": "a", "kind": "openai", "base_ulr": "http://x"}], "'base_ulr'; did you mean 'base_url'"),
         ([{"name": "a", "kind": "local"}], "needs model"),
         ([{"name": "a", "kind": "gold"}], "needs environment"),
         ([{"name": "a", "kind": "openai", "model": "m", "price": FREE}], "needs base_url"),
@@ -318,3 +357,18 @@ def test_a_store_without_errors_says_what_to_do(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces()[1:2])
     with pytest.raises(DataError, match="--steps all"):
         run(config(store, SURE), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 7}, (100, 7)),
+        ({"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7}, (100, 7)),
+        ({"promptTokenCount": 100, "candidatesTokenCount": 7}, (100, 7)),
+        ({"prompt_tokens": "many", "completion_tokens": True}, (None, None)),
+        ({}, (None, None)),
+    ],
+)
+def test_a_plan_reads_what_logs_counted(usage: dict[str, Any], expected: tuple[int | None, int | None]) -> None:
+    step = Step(0, Request(("m",)), (Candidate(RIGHT, usage=usage),))
+    assert logged_tokens(step) == expected

@@ -1,0 +1,117 @@
+"""A streamed answer, put together again: the response as it would have come in one piece.
+
+Streaming is off unless a teacher asks for it; some servers and proxies cut connections on which nothing comes for long.
+What a stream says is read only when it is whole: one that ends without a stop reason was cut. Usage comes at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from postgrad.teachers.failures import CallFailed
+
+Body = dict[str, Any]
+
+
+def joined_completion(chunks: Sequence[object]) -> Body:
+    """A chat completion from its chunks.
+
+    Raises:
+        CallFailed: it ends before its end (truncated), or is no stream of chunks (invalid_reply).
+    """
+    message: Body = {"role": "assistant", "content": None}
+    calls: list[Body] = []
+    logprobs: list[Any] = []
+    whole: Body = {"model": None, "usage": None}
+    finish = None
+    for chunk in _dicts(chunks):
+        whole["model"] = whole["model"] or chunk.get("model")
+        whole["usage"] = chunk.get("usage") or whole["usage"]
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else {}
+        delta = choice.get("delta") or {}
+        if isinstance(delta.get("content"), str):
+            message["content"] = (message["content"] or "") + delta["content"]
+        for part in delta.get("tool_calls") or ():
+            _join_call(calls, part)
+        logprobs += (choice.get("logprobs") or {}).get("content") or ()
+        finish = choice.get("finish_reason") or finish
+    _require_end(finish, chunks)
+    if calls:
+        message["tool_calls"] = calls
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return {**whole, "choices": [{**choice, "logprobs": {"content": logprobs}} if logprobs else choice]}
+
+
+def joined_message(events: Sequence[object]) -> Body:
+    """A message of the Messages API from its events; see `joined_completion` for errors."""
+    whole: Body = {"type": "message", "content": []}
+    blocks: dict[int, Body] = {}
+    for event in _dicts(events):
+        kind, place = event.get("type"), event.get("index", 0)
+        if kind == "message_start":
+            whole |= event.get("message") or {}
+        elif kind == "content_block_start":
+            blocks[place] = dict(event.get("content_block") or {})
+        elif kind == "content_block_delta" and place in blocks:
+            _join_block(blocks[place], event.get("delta") or {})
+        elif kind == "message_delta":
+            whole |= {key: value for key, value in (event.get("delta") or {}).items() if value is not None}
+            whole["usage"] = {**(whole.get("usage") or {}), **(event.get("usage") or {})}
+    _require_end(whole.get("stop_reason"), events)
+    return {**whole, "content": [blocks[place] for place in sorted(blocks)]}
+
+
+def joined_chat(parts: Sequence[object]) -> Body:
+    """A chat response of Ollama from its parts; see `joined_completion` for errors."""
+    said, calls, logprobs = "", list[Any](), list[Any]()
+    whole: Body = {}
+    for part in _dicts(parts):
+        message = part.get("message") or {}
+        said += message.get("content") or ""
+        calls += message.get("tool_calls") or ()
+        logprobs += part.get("logprobs") or ()
+        whole |= part
+    _require_end(whole.get("done"), parts)
+    message = {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+    return {**whole, "message": message, **({"logprobs": logprobs} if logprobs else {})}
+
+
+def _join_call(calls: list[Body], part: Any) -> None:
+    """Add a piece of a call; a server that does not count its calls gives each an id of its own."""
+    if not isinstance(part, dict):
+        return
+    place, name = part.get("index"), part.get("id")
+    if place is not None:
+        known = next((call for call in calls if call["index"] == place), None)
+    else:
+        known = calls[-1] if calls and name in (None, calls[-1]["id"]) else None
+    if known is None:
+        known = {"index": place, "id": name, "function": {"name": "", "arguments": ""}}
+        calls.append(known)
+    function = part.get("function") or {}
+    known["function"]["name"] = known["function"]["name"] or function.get("name") or ""
+    known["function"]["arguments"] += function.get("arguments") or ""
+
+
+def _join_block(block: Body, delta: Body) -> None:
+    kind = delta.get("type")
+    if kind == "input_json_delta":
+        before = block["input"] if isinstance(block.get("input"), str) else ""  # it starts as an empty object
+        block["input"] = before + (delta.get("partial_json") or "")
+    elif kind in ("text_delta", "thinking_delta", "signature_delta"):
+        name = kind.removesuffix("_delta")
+        block[name] = (block.get(name) or "") + (delta.get(name) or "")
+
+
+def _dicts(parts: Sequence[object]) -> list[Body]:
+    found = [part for part in parts if isinstance(part, dict)]
+    if len(found) < len(parts):
+        raise CallFailed("invalid_reply", f"something else than a stream: {str(parts[:1])[:200]}")
+    return found
+
+
+def _require_end(end: object, parts: Sequence[object]) -> None:
+    if not end:
+        raise CallFailed("truncated", f"the stream ended after {len(parts)} parts, without its end")
