@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,86 @@ def test_kill_in_mid_replay_and_resume(tmp_path: Path) -> None:
     assert done["paid_in_all_runs"] + done["uncertain"] >= provider.bill - 1e-9
 
 
+@pytest.mark.slow
+def test_killed_again_and_again_at_every_stage_of_a_call(tmp_path: Path) -> None:
+    """One call at a time, and the process is killed by its own call: before the answer, inside it, or right behind it.
+
+    Of 12 steps every answer that came whole is paid once. What is asked twice is what a kill broke off, a call a kill,
+    and what came cut before the kill did, which is in the journal.
+    """
+    store, provider, out = store_of(tmp_path, traces=4, steps=3), Provider(), tmp_path / "out"
+    victims: list[subprocess.Popen[bytes]] = []
+    stages = iter(["before", "inside", "behind", "before", "inside", "behind"])
+    calls = 0
+
+    def deadly(body: dict[str, Any]) -> Reply:
+        """Every second call of a process is its last."""
+        nonlocal calls
+        calls += 1
+        reply = provider(body)
+        stage = next(stages, "") if victims and calls % 2 == 0 else ""
+        if not stage:
+            return reply
+        victim = victims.pop()
+        if stage == "before":
+            victim.kill()
+            return reply
+        threading.Timer(0.05, victim.kill).start()  # mostly before it asks again, a quarter of a second later
+        return Reply(reply.body, wait=0.0, cut=60 if stage == "inside" else None)
+
+    with serving(answer=deadly) as endpoint:
+        price = {"input": 1.0, "output": 2.0}
+        teachers = teachers_file(tmp_path, openai(endpoint.base_url, price=price), concurrency=1)
+        words = (store, "--teachers", teachers, "--budget", 1, "--steps", "all", "-o", out)
+        kills = 0
+        for _ in range(6):
+            process = subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            victims[:] = [process]
+            kills += process.wait() == -signal.SIGKILL
+        victims.clear()
+        done = replayed(*words)
+    assert kills >= 4
+    assert (done["steps"], done["errors"], len(set(provider.answered))) == (12, {}, 12)
+    journal = [json.loads(line) for line in (out / "calls.jsonl").read_text().splitlines()]
+    cut = sum(line.get("outcome") == "truncated" for line in journal)
+    assert len(provider.answered) - 12 <= kills + cut
+    lines = [json.loads(line) for line in (out / "replayed.jsonl").read_text().splitlines()]
+    assert len({(line["trace"], line["step"]) for line in lines}) == 12
+    assert done["paid_in_all_runs"] + done["uncertain"] >= provider.bill - 1e-9
+
+
+@pytest.mark.slow
+def test_eight_processes_in_one_folder_keep_one_budget(tmp_path: Path) -> None:
+    """One of them works, the others are told that it does; together they spend no more than it may."""
+    store, provider, out = store_of(tmp_path, traces=8, steps=2), Provider(wait=0.2), tmp_path / "out"
+    with serving(answer=provider) as endpoint:
+        teachers = teachers_file(tmp_path, openai(endpoint.base_url, price={"input": 1.0, "output": 2.0}))
+        words = (store, "--teachers", teachers, "--steps", "all", "--budget", 0.004, "-o", out)
+        processes = [subprocess.Popen(command(*words), stdout=subprocess.PIPE) for _ in range(8)]
+        told = [json.loads(process.communicate(timeout=900)[0]) for process in processes]
+    codes = [process.returncode for process in processes]
+    assert set(codes) <= {0, 2}
+    assert codes.count(0) >= 1
+    assert all("another process" in one["error"]["message"] for one in told if "error" in one)
+    assert 0 < provider.bill <= 0.004
+
+
+@pytest.mark.slow
+def test_processes_that_share_a_cache_pay_for_a_call_once(tmp_path: Path) -> None:
+    """Three replays of the same steps at the same moment, each in its own folder: 6 calls in all, 6 answers each."""
+    store, provider = store_of(tmp_path, traces=2, steps=3), Provider(wait=0.2)
+    with serving(answer=provider) as endpoint:
+        teachers = teachers_file(tmp_path, openai(endpoint.base_url))
+        words = (store, "--teachers", teachers, "--steps", "all", "--budget", 1, "--calls.cache", tmp_path / "cache")
+        commands = [command(*words, "-o", tmp_path / f"out-{number}") for number in range(3)]
+        processes = [subprocess.Popen(one, stdout=subprocess.PIPE) for one in commands]
+        told = [json.loads(process.communicate(timeout=900)[0]) for process in processes]
+    assert [(one["steps"], one["errors"]) for one in told] == [(6, {})] * 3
+    assert len(provider.answered) == len(set(provider.answered)) == 6
+    assert sum(one["calls"] for one in told) == 6
+    assert sum(one["cost"] for one in told) == pytest.approx(provider.bill)
+
+
 def test_everything_goes_wrong_at_once(tmp_path: Path) -> None:
     """A good teacher, one that is never reached, one that is another model, one that speaks no JSON."""
     store = store_of(tmp_path, traces=3, steps=2)
@@ -127,7 +209,8 @@ def test_everything_goes_wrong_at_once(tmp_path: Path) -> None:
     ("change", "options", "message"),
     [
         ({"price": None}, ("--budget", 1), "no known price"),
-        ({"base_ulr": "x"}, ("--local-only",), "base_ulr"),
+        ({"base_ulr": "x"}, ("--local-only",), "did you mean 'base_url'"),
+        ({"api_key_env": "NO_SUCH_KEY"}, ("--budget", 1), "NO_SUCH_KEY is not set"),
     ],
 )
 def test_mistakes_are_told_before_any_call(

@@ -4,13 +4,14 @@ Tree: one sequence of T tokens with the forest's own mask and each token's depth
 branch is a row, right-padded; a causal model never sees what is to the right, so rows need no mask, and a model of any
 kind (recurrent, ALiBi) can run it.
 
-The mask is dense here. Another backend (a FlexAttention block mask) is another `forest_masks`, nothing else.
+The mask is dense, or one by blocks for a model that the self-check switched to that (`flex` on GPUs, `blocks` on CPUs).
 
 Shapes: T tokens of the forest, R rows, L positions, D hidden width.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,8 @@ import torch
 from torch import Tensor
 
 from postgrad.core.forest import Forest, IntsT
+from postgrad.models.blocks import on_blocks, packed_mask
+from postgrad.models.flex import NAME, block_mask, usable
 from postgrad.models.split import SplitModel
 
 Scheme = Literal["plain", "window", "layer types"]
@@ -46,9 +49,14 @@ def tree_hidden_TD(model: SplitModel, forest: Forest, *, scheme: Scheme, causal_
 
 
 def forest_masks(model: SplitModel, forest: Forest, *, scheme: Scheme, causal_only: bool = False) -> Any:
-    """The forest's attention mask in the form that `scheme` names: (1, 1, T, T), or a dict of them by layer type."""
+    """The forest's attention mask in the form that `scheme` names: (1, 1, T, T), or a dict of them by layer type.
+
+    For a model on FlexAttention they are block masks.
+    """
     config = model.config
     window = getattr(config, "sliding_window", None)
+    if not causal_only and (usable(model.model) or on_blocks(model.model)):
+        return _block_masks(model, forest, scheme=scheme, window=window)
     if causal_only:
         whole_TT = np.tril(np.ones((len(forest), len(forest)), dtype=np.bool_))
         windowed_TT = chunked_TT = whole_TT
@@ -67,14 +75,33 @@ def forest_masks(model: SplitModel, forest: Forest, *, scheme: Scheme, causal_on
     return {kind: _as_mask(model, by_type[kind]) if kind in by_type else None for kind in sorted(wanted)}
 
 
+def _block_masks(model: SplitModel, forest: Forest, *, scheme: Scheme, window: int | None) -> Any:
+    config, device = model.config, str(model.device)
+    make: Any = packed_mask if on_blocks(model.model) else block_mask
+    if scheme == "plain":
+        return make(forest, device=device)
+    if scheme == "window":
+        return make(forest, window=window, device=device)
+    chunk = getattr(config, "attention_chunk_size", None)
+    limits = {
+        "full_attention": {},
+        "sliding_attention": {"window": window},
+        "chunked_attention": {"chunk": chunk},
+    }
+    wanted = sorted({"full_attention", *config.layer_types})
+    return {kind: make(forest, **limits[kind], device=device) if kind in limits else None for kind in wanted}
+
+
 def _as_mask(model: SplitModel, seen_TT: np.ndarray[Any, np.dtype[np.bool_]]) -> Tensor:
     mask_11TT = torch.as_tensor(seen_TT, device=model.device)[None, None]
-    if model.model.config._attn_implementation == "sdpa":
-        return mask_11TT
-    # Eager attention adds the mask to its scores.
-    return torch.zeros(mask_11TT.shape, dtype=model.dtype, device=model.device).masked_fill(
-        ~mask_11TT, torch.finfo(model.dtype).min
-    )
+    kind, dtype = model.device.type, model.dtype
+    if model.model.config._attn_implementation in ("sdpa", NAME):
+        # SDPA would turn a boolean mask into this in every layer, and keep each layer's for the backward pass.
+        hidden = -math.inf
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype
+    else:  # eager attention adds the mask to its scores
+        hidden = torch.finfo(dtype).min
+    return torch.zeros(mask_11TT.shape, dtype=dtype, device=model.device).masked_fill(~mask_11TT, hidden)
 
 
 def flat_hidden_TD(model: SplitModel, forest: Forest) -> Tensor:

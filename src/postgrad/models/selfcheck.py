@@ -15,6 +15,7 @@ Shapes: T tokens of the forest, D hidden width, R rows, L positions.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,10 @@ import torch
 from torch import Tensor, nn
 
 from postgrad.core.annotation import Unit
+from postgrad.core.errors import ConfigError
 from postgrad.core.forest import Forest, build_forest
+from postgrad.models.blocks import BLOCKS
+from postgrad.models.flex import NAME
 from postgrad.models.forward import Scheme, tree_hidden_TD
 from postgrad.models.split import SplitModel
 
@@ -36,6 +40,9 @@ UNKNOWN_WINDOWS = ("window_size", "attention_window", "attention_window_size", "
 ATTENTION_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
 FOREIGN_ERRORS = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError, NotImplementedError)
 """What a model's own code raises when it is handed masks or positions that it does not know."""
+ATTENTIONS = {"flex": (NAME, "FlexAttention block masks"), "blocks": (BLOCKS, "attention by blocks")}
+AUTOMATIC = {"cuda": "flex", "cpu": "blocks"}
+"""Device -> the attention that is tried first: FlexAttention has no backward pass on CPUs, `blocks` is for these."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,9 @@ def choose_layout(model: SplitModel) -> Layout:
                 reasons.append(f"its code does not take forest masks: {scheme} ({type(error).__name__}: {why})")
                 continue
             if verdict.passed:
-                return Layout("tree", scheme, f"{family}: tree and single branches agree ({verdict}), masks: {scheme}")
+                attention = _choose_attention(model, forest, alone_TD, scheme=scheme)
+                agree = f"{family}: tree and single branches agree ({verdict}), masks: {scheme}; {attention}"
+                return Layout("tree", scheme, agree)
             reasons.append(f"tree and single branches differ ({verdict}), masks: {scheme}")
     return Layout("flat", "plain", f"{family}: " + "; ".join(reasons))
 
@@ -118,6 +127,37 @@ def _compare(model: SplitModel, forest: Forest, alone_TD: Tensor, *, scheme: Sch
         share=0.02 if exact else 0.2,
         noise=2e-6 if exact else 1e-2,
     )
+
+
+def _choose_attention(model: SplitModel, forest: Forest, alone_TD: Tensor, *, scheme: Scheme) -> str:
+    """Switch `model` to attention by blocks where that works and pays; which attention runs, and why.
+
+    Raises:
+        ConfigError: `POSTGRAD_ATTENTION` is none of its values.
+    """
+    wanted = os.environ.get("POSTGRAD_ATTENTION", "auto")
+    if wanted not in ("auto", "dense", *ATTENTIONS):
+        raise ConfigError("bad POSTGRAD_ATTENTION", got=wanted, expected="auto, dense, flex or blocks")
+    if wanted == "dense":
+        return "dense masks, as POSTGRAD_ATTENTION says"
+    if wanted == "auto":
+        wanted = AUTOMATIC.get(model.device.type, "dense")
+    if wanted not in ATTENTIONS:
+        return f"dense masks, as there is nothing better on {model.device.type}"
+    name, title = ATTENTIONS[wanted]
+    before = model.model.config._attn_implementation
+    if before not in ("sdpa", *(known for known, _ in ATTENTIONS.values())):
+        return f"dense masks, as the model runs {before} attention"
+    model.model.config._attn_implementation = name
+    try:
+        verdict = _compare(model, forest, alone_TD, scheme=scheme)
+        why = f"differs ({verdict})"
+    except FOREIGN_ERRORS as error:
+        verdict, why = None, f"failed ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
+    if verdict is not None and verdict.passed:
+        return title
+    model.model.config._attn_implementation = before
+    return f"dense masks, as {title} {why}"
 
 
 def _alone_TD(model: SplitModel, forest: Forest, rows_RL: Tensor) -> Tensor:

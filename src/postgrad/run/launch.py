@@ -10,6 +10,11 @@ def worker() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def own_device(device: str) -> str:
+    """`device` for this worker: with several of them, "cuda" is each one's own GPU."""
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and worker()[1] > 1 else device
+
+
 def is_first_worker() -> bool:
     """Whether this worker keeps the books: the run folder, the artifact, what is printed."""
     return worker()[0] == 0

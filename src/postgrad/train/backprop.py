@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
+from postgrad.core.annotation import Unit
 from postgrad.train.channels import build_channels, refuse_unclaimed
 from postgrad.train.config import TrainConfig
 from postgrad.train.contracts import TrainablePolicy, UnitSource
 from postgrad.train.estimator import Estimate
 from postgrad.train.health import ChannelHealth
+from postgrad.train.memory import uses_reference
 from postgrad.train.noise import EmbeddingNoise, NoisyPolicy
+from postgrad.train.sharding import Lockstep, Sharding
 from postgrad.train.step import Gradients, StepRunner
 from postgrad.train.teachers import build_teachers
 from postgrad.train.workers import Workers
@@ -29,8 +33,9 @@ class Backprop:
         config: TrainConfig,
         parameters: Sequence[nn.Parameter],
         workers: Workers,
+        sharding: Sharding | None = None,
     ) -> None:
-        self._policy, self._source, self._workers = policy, source, workers
+        self._policy, self._source, self._workers, self._sharding = policy, source, workers, sharding
         self._channels, self._claimed = build_channels(config.channels)
         self.teachers = build_teachers(policy, self._channels, steps=config.loop.steps)
         advice = {channel.name: channel.objective.advice for channel in self._channels}
@@ -46,12 +51,13 @@ class Backprop:
             token_budget=config.loop.token_budget,
             autocast=_autocast(config.loop.dtype, parameters[0].device),
             teachers=self.teachers,
+            lockstep=None if sharding is None else Lockstep(workers, uses_reference(config)),
         )
 
     def estimate(self, batch: int) -> Estimate:
         """Ask the first worker's source for `batch` and run it forward and backward."""
         self._policy.model.eval()  # the source may sample from the policy
-        units = self._workers.same(list(self._source.units(batch)) if self._workers.is_first else None)
+        units = self._workers.same(self._asked(batch))
         refuse_unclaimed(units, self._claimed)
         if self._noise is not None:
             self._noise.begin(batch, units)
@@ -64,6 +70,15 @@ class Backprop:
             self._health.require_reach(gradients.norms, gradients.weight_norms)
         self._health.observe(gradients.counts, gradients.weight_norms or gradients.norms)
         return self._estimate(gradients)
+
+    def _asked(self, batch: int) -> list[Unit] | None:
+        """What the source gives the first worker; for one that samples, weights are whole meanwhile."""
+        split = self._sharding is not None and getattr(self._source, "samples", True)
+        with self._sharding.whole() if self._sharding is not None and split else nullcontext():
+            units = list(self._source.units(batch)) if self._workers.is_first else None
+            if split:
+                self._workers.wait()
+        return units
 
     def finish(self) -> None:
         """Every channel must have had a gradient."""

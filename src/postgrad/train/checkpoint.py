@@ -10,7 +10,9 @@
 N counts finished optimiser steps. A folder is written beside its place and renamed, so a reader never sees a torn
 one; what a killed process left beside is removed at the next start. No pickle anywhere.
 
-Not covered: frozen weights (the policy is loaded from where it came), sharded weights.
+Weights that are split over workers are written as wholes.
+
+Not covered: frozen weights (the policy is loaded from where it came).
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ from torch import Tensor, nn
 
 from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.core.files import write_folder, write_json
+from postgrad.train.sharding import put
 
 STATE = "checkpoint.json"
 WEIGHTS = "weights.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 COMPANIONS = "companions.safetensors"
+MAY_CHANGE = {"sync.address", "sync.timeout"}
+"""Keys of the configuration that say where a run is, not what: it may go on elsewhere."""
 _FINISHED = re.compile(r"step-(\d+)")
 _TORN = re.compile(r"\.step-\d+\..*")
 
@@ -83,6 +88,16 @@ class Checkpoints:
     def latest(self) -> Path | None:
         """The last whole checkpoint, None where there is none."""
         return max(self._finished(), key=_step_of, default=None)
+
+    def steps(self) -> list[int]:
+        """Of which steps there is a checkpoint."""
+        return sorted(map(_step_of, self._finished()))
+
+    def forget_after(self, step: int | None) -> None:
+        """Remove the checkpoints of later steps than `step`; all for None."""
+        for path in self._finished():
+            if step is None or _step_of(path) > step:
+                shutil.rmtree(path, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove what a killed process left half-written."""
@@ -163,7 +178,7 @@ def refuse_other_weights(path: Path, stored: Mapping[str, Tensor], parameters: M
 def put_weights(stored: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]) -> None:
     """Set `parameters` to what is stored."""
     for name, parameter in parameters.items():
-        parameter.copy_(stored[name])
+        put(parameter, stored[name])
 
 
 def refuse_other_run(snapshot: Snapshot, *, policy: str, config: Mapping[str, Any], workers: int, path: Path) -> None:
@@ -174,7 +189,7 @@ def refuse_other_run(snapshot: Snapshot, *, policy: str, config: Mapping[str, An
     """
     was = {"policy": snapshot.policy, "workers": len(snapshot.random), **_flat(snapshot.config)}
     now = {"policy": policy, "workers": workers, **_flat(config)}
-    for key in sorted(was.keys() | now.keys()):
+    for key in sorted((was.keys() | now.keys()) - MAY_CHANGE):
         if was.get(key) != now.get(key):
             raise ConfigError(
                 f"the run in {path.parent.parent} was started with another '{key}'",

@@ -10,9 +10,14 @@ from postgrad.run.config import Config
 from postgrad.run.plugins import resolve
 from postgrad.train.optimizers import OPTIMIZERS
 from postgrad.train.settings import build_settings, complete
+from postgrad.train.sync.choice import complete_sync
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+
+
+SHARDABLE = ("adamw", "sgd", "lion")
+"""Optimisers that step every number by itself, so that a share of a weight is stepped like the whole."""
 
 
 class OptimConfig(Config):
@@ -107,6 +112,23 @@ class LoopConfig(Config):
     """Spike detection with rollback."""
 
 
+class MemoryConfig(Config):
+    """What costs time and saves memory; nothing here changes a loss."""
+
+    checkpoint_every: Annotated[int, Field(ge=0)] = 0
+    """Every n-th layer keeps only its input and is computed again in the backward pass: 1 is all layers, 0 none."""
+    offload: bool = False
+    """Keep those inputs in host memory (GPUs only)."""
+    shard: bool = False
+    """Split layers, their gradients and optimiser states over the workers that torchrun starts (FSDP2)."""
+
+    @model_validator(mode="after")
+    def _offload_needs_checkpoints(self) -> MemoryConfig:
+        if self.offload and not self.checkpoint_every:
+            raise ValueError("memory.offload keeps the inputs of recomputed layers: set memory.checkpoint_every")
+        return self
+
+
 class TrainConfig(Config):
     """Everything the loop needs beside the policy and the source."""
 
@@ -116,6 +138,10 @@ class TrainConfig(Config):
     """Loop."""
     channels: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Channel name -> its weight (default 1) and its own fields."""
+    memory: MemoryConfig = MemoryConfig()
+    """What saves memory."""
+    sync: dict[str, Any] = Field(default_factory=lambda: complete_sync({"name": "none"}))
+    """How replicas are kept together: `name` and its own fields."""
 
     @model_validator(mode="after")
     def _fits(self) -> TrainConfig:
@@ -124,6 +150,14 @@ class TrainConfig(Config):
         if scheduled > loop.steps:
             parts = "optim.warmup_steps" if optim.decay_steps is None else "optim.warmup_steps + optim.decay_steps"
             raise ValueError(f"{parts} is {scheduled}, expected at most loop.steps ({loop.steps})")
+        if loop.spikes.threshold is not None and self.sync.get("replicas", 1) > 1:
+            raise ValueError("loop.spikes goes back alone, and sync has several replicas: leave one of them out")
+        if loop.keep < 2 and self.sync.get("replicas", 1) > 1:
+            raise ValueError("loop.keep must be at least 2 with several replicas, or they have no checkpoint in common")
+        if self.memory.shard and self.sync["name"] != "none":
+            raise ValueError("memory.shard and sync do not go together: outer copies are of whole weights")
+        if self.memory.shard and self.optim.name not in SHARDABLE:
+            raise ValueError(f"memory.shard is for optim.name {' or '.join(SHARDABLE)}, got {self.optim.name}")
         others = sorted(name for name, spec in self.channels.items() if spec["weight"] and name != "cross_entropy")
         if loop.embedding_noise and (others or not self.channels):
             raise ValueError(
@@ -131,6 +165,12 @@ class TrainConfig(Config):
                 f" that noise would change; got channels {', '.join(others) or 'none'}"
             )
         return self
+
+    @field_validator("sync")
+    @classmethod
+    def _complete_sync(cls, sync: dict[str, Any]) -> dict[str, Any]:
+        """Check the sync's own fields and write their defaults out."""
+        return complete_sync(sync)
 
     @field_validator("channels")
     @classmethod

@@ -55,7 +55,11 @@ class Source(Protocol):
 
 
 class UnitSource(Source, Protocol):
-    """Units of one optimiser step; deterministic given the policy's weights, the seed and the step."""
+    """Units of one optimiser step; deterministic given the policy's weights, the seed and the step.
+
+    A source that never asks the policy may say so by an attribute `samples = False`: where weights are split over
+    workers they are gathered for all others.
+    """
 
     def units(self, step: int) -> Sequence[Unit]:
         """Units of batch `step`, the first being 0. With several workers only the first one is asked.
@@ -134,6 +138,36 @@ class GradientCompanion(Companion, Protocol):
 
     def before_step(self, step: int) -> None:
         """Gradients of optimiser step `step` are there, summed over workers and not yet clipped."""
+        ...
+
+
+class Sync(Companion, Protocol):
+    """A companion that keeps this run together with its replicas, other runs of the same weights."""
+
+    def agree(self, steps: Sequence[int]) -> int | None:
+        """Which of the checkpoints at `steps` to go on from, None for a new start; the first call of all.
+
+        Raises:
+            ConfigError: the replicas do not fit each other.
+            OutsideFailure: they did not all come, here and in every method.
+        """
+        ...
+
+    @property
+    def together(self) -> bool:
+        """Whether there is another replica."""
+        ...
+
+    def before_save(self, step: int) -> None:
+        """A checkpoint after `step` optimiser steps is due; replicas are never more than one apart."""
+        ...
+
+    def begin(self) -> None:
+        """The weights of a new run are there; they are made equal over replicas."""
+        ...
+
+    def finish(self) -> None:
+        """The last checkpoint is written."""
         ...
 
 

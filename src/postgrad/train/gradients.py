@@ -11,7 +11,7 @@ Shapes: T tokens of a forest, D hidden size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -21,7 +21,9 @@ from postgrad.core.forest import Forest
 from postgrad.objectives.channel import Mean, Metrics
 from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
+from postgrad.train.hidden import hidden_states
 from postgrad.train.scoring import scored_forest
+from postgrad.train.sharding import Lockstep
 from postgrad.train.teachers import Teachers
 
 
@@ -60,14 +62,19 @@ class Backward:
     counts: Mapping[str, int]
     autocast: bool
     teachers: Teachers | None = None
+    lockstep: Lockstep | None = None
 
-    def run(self, forests: Iterable[Forest]) -> dict[str, Tally]:
+    def run(self, forests: Sequence[Forest]) -> dict[str, Tally]:
         """Add the gradients of `forests` to `parameter.grad`; a tally for every channel."""
         tallies = {channel.name: Tally() for channel in self.channels}
-        for forest in forests:
+        for forest in forests if self.lockstep is None else self.lockstep.padded(forests):
             with self._precision():
-                hidden_TD = self.policy.hidden_TD(forest)
+                # Workers that go in step with others make as many passes as these.
+                whole = self.lockstep is not None
+                hidden_TD = self.policy.hidden_TD(forest) if whole else hidden_states(self.policy, forest)
             gradient_TD = self._to_hidden(forest, hidden_TD, tallies)
+            if gradient_TD is None and self.lockstep is not None:  # other workers' gradients pass by here
+                gradient_TD = torch.zeros_like(hidden_TD)
             if hidden_TD.requires_grad and gradient_TD is not None:
                 torch.autograd.backward([hidden_TD], [gradient_TD])
         return tallies
@@ -76,6 +83,8 @@ class Backward:
         """First stage: the summed gradient at the hidden states; the head's own parameters get theirs here."""
         leaf_TD = hidden_TD.detach().requires_grad_()
         scored = scored_forest(self.policy, forest, leaf_TD, teachers=self.teachers)
+        if self.lockstep is not None:
+            self.lockstep.pass_reference(scored)
         total_TD: Tensor | None = None
         for channel in self.channels:
             placed = channel.placed(forest.units)

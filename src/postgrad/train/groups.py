@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+from torch.distributed.tensor import DTensor
 
 from postgrad.core.errors import ConfigError
 from postgrad.train.config import OptimConfig
@@ -53,11 +54,12 @@ def make_groups(parameters: Mapping[str, nn.Parameter], config: OptimConfig) -> 
         raise ConfigError("optim.layer_decay needs weights in numbered layers", got=sorted(parameters)[0])
     if config.lora_plus_ratio != 1 and not any(_LORA_B.search(name) for name in parameters):
         raise ConfigError("optim.lora_plus_ratio is for LoRA's B matrices, and no trainable weight is one")
-    groups: dict[tuple[float, float, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, float, bool, bool], list[nn.Parameter]] = {}
     for name, parameter in parameters.items():
         above = depth - 1 - layers[name] if name in layers else depth if _BOTTOM.search(name) else 0
         scale = config.layer_decay**above * (config.lora_plus_ratio if _LORA_B.search(name) else 1.0)
         decay = config.weight_decay if parameter.ndim >= 2 else 0.0
         hidden = parameter.ndim == 2 and name in layers
-        groups.setdefault((scale, decay, hidden), []).append(parameter)
-    return [Group(members, scale, decay, hidden) for (scale, decay, hidden), members in groups.items()]
+        shared = isinstance(parameter, DTensor)  # one call over many weights takes those of one kind
+        groups.setdefault((scale, decay, hidden, shared), []).append(parameter)
+    return [Group(members, scale, decay, hidden) for (scale, decay, hidden, _), members in groups.items()]

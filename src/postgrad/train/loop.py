@@ -5,7 +5,7 @@
 so neither `token_budget` nor the number of workers changes a loss. Training starts again from the newest checkpoint
 of the run folder, if there is one, and ends with the weights that an uninterrupted run would have had, bit for bit.
 
-Not covered: sharded models, validation during training (a stage of its own), several policies.
+Not covered: validation during training (a stage of its own), several policies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from accelerate.utils import set_seed
 from torch import nn
-from torch.nn.utils import clip_grad_norm_
 
 from postgrad.core.errors import ConfigError, TrainingFault
 from postgrad.run.progress import note, track
@@ -29,9 +28,12 @@ from postgrad.train.contracts import Companion, FitnessSource, GradientCompanion
 from postgrad.train.estimator import Estimate, Estimator
 from postgrad.train.evolution import Evolution
 from postgrad.train.health import NotFinite
+from postgrad.train.memory import checkpoint_layers, refuse_with_shards, shard
 from postgrad.train.optim import build_optimizer, learning_rate
 from postgrad.train.restoring import Place, Restorer
+from postgrad.train.sharding import Sharding, clip
 from postgrad.train.spikes import Spikes
+from postgrad.train.sync.choice import sync_settings
 from postgrad.train.workers import Workers
 
 
@@ -83,14 +85,20 @@ class _Loop:
         run: Run,
         companions: Sequence[Companion],
     ) -> None:
-        self._policy, self._config, self._run, self._companions = policy, config, run, companions
+        self._policy, self._config, self._run = policy, config, run
+        self._workers = Workers()
+        checkpoint_layers(policy.model, config.memory)
+        sharding = shard(policy, config, self._workers)
         self._parameters = _trainable(policy)
         self._optimizer = build_optimizer(self._parameters, config.optim)
         self._spikes = Spikes(config.loop.spikes)
-        self._workers = Workers()
-        source, self._estimator = _estimator(policy, source, config, self._parameters, self._workers)
+        source, self._estimator = _estimator(policy, source, config, self._parameters, self._workers, sharding)
         if isinstance(self._estimator, Backprop) and self._estimator.teachers is not None:
-            self._companions = companions = (*companions, self._estimator.teachers)
+            companions = (*companions, self._estimator.teachers)
+        refuse_with_shards(sharding, companions)
+        steps, rank = config.loop.steps, self._workers.rank
+        self._sync = sync_settings(config.sync).build(self._parameters, steps=steps, rank=rank)
+        self._companions = companions = (self._sync, *companions)  # what follows the weights follows the synced ones
         self._restorer = Restorer(
             checkpoints=Checkpoints(run.checkpoints, keep=config.loop.keep),
             policy_name=policy.name,
@@ -99,6 +107,7 @@ class _Loop:
             optimizer=self._optimizer,
             parts=(source, self._estimator, self._spikes),
             companions=companions,
+            sync=self._sync,
             workers=self._workers,
         )
         self._place = Place(0, 0)
@@ -123,6 +132,7 @@ class _Loop:
                 self._estimator.finish()
             if step + 1 == steps or (step + 1) % save_every == 0:
                 self._restorer.save(self._place)
+        self._sync.finish()
         self._policy.model.eval()
         return TrainResult(steps, tokens, time.monotonic() - started, losses)
 
@@ -137,7 +147,8 @@ class _Loop:
         if restored is None:
             set_seed(self._config.loop.seed + self._workers.rank)
             self._workers.same_weights(self._parameters.values())
-            if self._spikes.watching:  # there must be something to go back to
+            self._sync.begin()
+            if self._spikes.watching or self._sync.together:  # there must be something to go back to
                 self._restorer.save(self._place)
         else:
             self._place = restored
@@ -156,7 +167,7 @@ class _Loop:
             for companion in self._companions:
                 if isinstance(companion, GradientCompanion):
                     companion.before_step(self._place.step)
-            norm = float(clip_grad_norm_(self._parameters.values(), math.inf if limit is None else limit))
+            norm = clip(list(self._parameters.values()), math.inf if limit is None else limit)
             if not math.isfinite(norm):  # finite at the hidden states, not below: clipped, it would be NaN everywhere
                 raise NotFinite(
                     f"step {self._place.step}: the norm of the whole gradient is {norm}; a smaller optim.lr may help"
@@ -198,6 +209,7 @@ def _estimator(
     config: TrainConfig,
     parameters: Mapping[str, nn.Parameter],
     workers: Workers,
+    sharding: Sharding | None,
 ) -> tuple[UnitSource | FitnessSource, Estimator]:
     """What estimates gradients, and the source whose state belongs into checkpoints.
 
@@ -207,10 +219,12 @@ def _estimator(
     if isinstance(source, FitnessSource):
         if config.loop.reuse != ReuseConfig() or config.loop.dtype == "bfloat16":
             raise ConfigError("loop.reuse and loop.dtype are for methods with a backward pass", do="leave them out")
+        if sharding is not None or config.memory.checkpoint_every:
+            raise ConfigError("memory.* saves what a backward pass needs, and this method has none")
         return source, Evolution(policy, source, config.loop, list(parameters.values()), workers)
     if config.loop.reuse != ReuseConfig():
         source = Buffered(source, config.loop.reuse, seed=config.loop.seed)
-    return source, Backprop(policy, source, config, list(parameters.values()), workers)
+    return source, Backprop(policy, source, config, list(parameters.values()), workers, sharding)
 
 
 def _trainable(policy: TrainablePolicy) -> dict[str, nn.Parameter]:

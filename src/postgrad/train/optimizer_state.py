@@ -17,10 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from postgrad.core.errors import DataError
 from postgrad.train.optim import Optimizer
+from postgrad.train.sharding import put, whole
 
 Number = bool | int | float
 
@@ -50,12 +52,12 @@ class _Leaf:
 
 
 def read_state(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) -> OptimizerState:
-    """State of `optimizer`, whose weights are `parameters` by name."""
+    """State of `optimizer`, whose weights are `parameters` by name; all workers ask together."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, Number] = {}
     for leaf in _leaves_of(optimizer, parameters):
         if isinstance(leaf.value, Tensor):
-            tensors[leaf.path] = leaf.value.detach().contiguous()
+            tensors[leaf.path] = whole(leaf.value.detach()).contiguous()
         else:
             numbers[leaf.path] = leaf.value
     return OptimizerState(tensors, numbers)
@@ -98,7 +100,7 @@ def _overwrite(leaf: _Leaf, state: OptimizerState) -> None:
                 got=tuple(stored.shape),
                 expected=tuple(value.shape),
             )
-        value.copy_(stored)
+        put(value, stored)
     else:
         leaf.put(stored)
 
@@ -116,7 +118,7 @@ def _leaves_of(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) -> 
 
 
 def _leaves(path: str, value: Any, owner: Any = None, key: Any = None) -> Iterator[_Leaf]:
-    if isinstance(value, Tensor) and is_traceable_wrapper_subclass(value):
+    if isinstance(value, Tensor) and is_traceable_wrapper_subclass(value) and not isinstance(value, DTensor):
         for name in value.__tensor_flatten__()[0]:
             yield from _leaves(f"{path}/{name}", getattr(value, name))
     elif isinstance(value, Tensor | bool | int | float):

@@ -21,11 +21,12 @@ from postgrad.train.checkpoint import (
     refuse_other_run,
     refuse_other_weights,
 )
-from postgrad.train.contracts import Companion, Source
+from postgrad.train.contracts import Companion, Source, Sync
 from postgrad.train.estimator import Estimator
 from postgrad.train.optim import Optimizer
 from postgrad.train.optimizer_state import OptimizerState, read_state, write_state
 from postgrad.train.randomness import machine, random_state, restore_random_state
+from postgrad.train.sharding import whole
 from postgrad.train.spikes import Spikes
 from postgrad.train.workers import Workers
 
@@ -49,10 +50,11 @@ class Restorer:
     optimizer: Optimizer
     parts: tuple[Source, Estimator, Spikes]
     companions: Sequence[Companion]
+    sync: Sync
     workers: Workers
 
     def resume(self) -> Place | None:
-        """Restore the newest checkpoint; None where there is none.
+        """Restore the newest checkpoint, with replicas the newest that all of them have; None where there is none.
 
         Raises:
             ConfigError: it is of a run with another configuration.
@@ -60,6 +62,9 @@ class Restorer:
         """
         if self.workers.is_first:
             self.checkpoints.sweep()
+        agreed = self.sync.agree(self.workers.same(self.checkpoints.steps()))
+        if self.workers.is_first:
+            self.checkpoints.forget_after(agreed)
         self.workers.wait()
         path = self.checkpoints.latest()
         if path is None:
@@ -85,10 +90,12 @@ class Restorer:
 
     def save(self, place: Place) -> None:
         """Write a checkpoint; the first worker does, with the random states of all."""
+        self.sync.before_save(place.step)
         states = self.workers.gathered(random_state())
+        weights = {name: whole(parameter) for name, parameter in self.parameters.items()}
+        optimizer = read_state(self.optimizer, self.parameters)
         if self.workers.is_first:
             source, estimator, spikes = self.parts
-            optimizer = read_state(self.optimizer, self.parameters)
             snapshot = Snapshot(
                 step=place.step,
                 batch=place.batch,
@@ -102,7 +109,7 @@ class Restorer:
                 random=states,
                 machine=machine(),
             )
-            self.checkpoints.save(snapshot, Tensors(self.parameters, optimizer.tensors, self._of_companions()))
+            self.checkpoints.save(snapshot, Tensors(weights, optimizer.tensors, self._of_companions()))
         self.workers.wait()
 
     def _newest(self) -> tuple[Path, Snapshot]:

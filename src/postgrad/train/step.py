@@ -19,6 +19,7 @@ from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
 from postgrad.train.gradients import Backward, Tally
 from postgrad.train.health import NotFinite
+from postgrad.train.sharding import Lockstep, gradient_norm
 from postgrad.train.teachers import Teachers
 from postgrad.train.workers import Workers, shares
 
@@ -60,6 +61,7 @@ class StepRunner:
     token_budget: int
     autocast: bool
     teachers: Teachers | None = None
+    lockstep: Lockstep | None = None
 
     def gradients(self, units: Sequence[Unit], *, by_channel: bool) -> Gradients:
         """Fill `parameter.grad`; `units` are those of all workers. Those that feed no channel here are passed over.
@@ -91,7 +93,7 @@ class StepRunner:
         self, units: Sequence[Unit], channels: Sequence[WeightedChannel], counts: Mapping[str, int]
     ) -> tuple[dict[str, Tally], int]:
         forests = pack(units, budget=self.token_budget)
-        tallies = Backward(self.policy, channels, counts, self.autocast, self.teachers).run(forests)
+        tallies = Backward(self.policy, channels, counts, self.autocast, self.teachers, self.lockstep).run(forests)
         self.workers.sum_gradients(self.parameters)
         pooled = {channel.name: Tally() for channel in channels}
         tokens = 0
@@ -110,8 +112,7 @@ class StepRunner:
 
     @torch.no_grad()
     def _norm(self) -> float:
-        squares = (float(p.grad.double().square().sum()) for p in self.parameters if p.grad is not None)
-        return math.sqrt(sum(squares))
+        return gradient_norm(self.parameters)
 
 
 def _plus(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:

@@ -3,7 +3,9 @@
 Gradients are summed, not averaged: each loss is already divided by the count of all workers together. The model is
 not wrapped, so one all-reduce a step is all the traffic there is, and one process needs no process group.
 
-Not covered: sharded models (FSDP, tensor parallel), workers that come and go.
+Weights that are split over workers (`sharding`) take care of their gradients themselves and are passed over here.
+
+Not covered: tensor and pipeline parallelism, workers that come and go.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from postgrad.core.annotation import Unit
 
@@ -35,6 +38,12 @@ class Workers:
     def size(self) -> int:
         """Number of workers."""
         return int(self._accelerator.num_processes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where this worker computes."""
+        device: torch.device = self._accelerator.device
+        return device
 
     @property
     def is_first(self) -> bool:
@@ -62,11 +71,13 @@ class Workers:
         """Give all workers the first one's weights."""
         if self.size > 1:
             for parameter in parameters:
-                parameter.copy_(broadcast(parameter.detach()))
+                if not isinstance(parameter, DTensor):
+                    parameter.copy_(broadcast(parameter.detach()))
 
     @torch.no_grad()
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Sum gradients over workers; a parameter that no worker reached keeps None."""
+        parameters = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
         if self.size == 1 or not parameters:
             return
         device = parameters[0].device

@@ -1,5 +1,7 @@
 """`postgrad show`: print a run folder, a trace store or an artifact, or one trace or step of a store.
 
+With `--memory RECIPE` it tells what the recipe's training will take.
+
 What a folder is, is told by what lies in it: postgrad.json makes an artifact, config.json a run, anything else is
 tried as a trace store. A trace is named by its id, or the beginning of it; `--html FILE` and `--serve` give the page.
 It reads and changes nothing.
@@ -34,7 +36,7 @@ from postgrad.verbs.stages_table import show as show_stages
 class ShowConfig(Config):
     """What to look at."""
 
-    what: list[str]
+    what: list[str] = Field(default_factory=list)
     """A run folder, a trace store or an artifact; of a store also a trace (its id, or the beginning) and a step."""
     tail: int = 5
     """How many of the last metric lines to print."""
@@ -46,6 +48,8 @@ class ShowConfig(Config):
     """Open the store as a page on this machine, until stopped."""
     port: int = Field(default=0, ge=0, le=65535)
     """Port of that page; 0 takes a free one."""
+    memory: str | None = None
+    """A recipe (a file, or a packaged one's name): tell what its training takes, without loading weights."""
 
 
 CONFIG = ShowConfig
@@ -57,6 +61,12 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
     Raises:
         DataError: there is nothing there, or it is none of the three.
     """
+    if config.memory is not None:
+        if config.what or config.html or config.serve:
+            raise ConfigError("--memory takes a recipe and nothing else", got=" ".join(config.what) or None)
+        from postgrad.verbs.show_memory import memory
+
+        return memory(config.memory)
     if not config.what or len(config.what) > 3:
         raise ConfigError(
             "nothing to show", got=" ".join(config.what) or None, expected="FOLDER, or STORE TRACE [STEP]"
@@ -186,6 +196,10 @@ def show(result: dict[str, Any]) -> RenderableType:
     """Tables for a run, the list for a store, plain pairs for an artifact."""
     from postgrad.serve.look import terminal as look
 
+    if result["kind"] == "memory":
+        from postgrad.verbs.show_memory import show as show_memory
+
+        return show_memory(result)
     if result["kind"] == "store":
         head = _pairs({key: value for key, value in result.items() if key not in ("kind", "list")})
         return Group(head, look.traces(result["list"], total=result["traces"]))

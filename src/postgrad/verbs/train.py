@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
 from postgrad.core.canonical import file_sha256
@@ -16,10 +16,11 @@ from postgrad.methods import METHODS
 from postgrad.methods.method import Counted, Method
 from postgrad.models.adapter import AdapterConfig
 from postgrad.run.config import Config, validate
-from postgrad.run.launch import is_first_worker
+from postgrad.run.launch import is_first_worker, own_device
 from postgrad.run.plugins import resolve
 from postgrad.run.rundir import RunDir
-from postgrad.train.config import LoopConfig, OptimConfig, TrainConfig
+from postgrad.train.config import LoopConfig, MemoryConfig, OptimConfig, TrainConfig
+from postgrad.train.sync.choice import complete_sync, seed_of_replica
 from postgrad.verbs.command import verb_command
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class TrainVerb(Config):
     """Loop."""
     channels: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Channel name -> its own fields; weights are the method's."""
+    memory: MemoryConfig = MemoryConfig()
+    """What saves memory and changes no loss."""
+    sync: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
+    """How replicas, each a run of its own, are kept together: `name` (none, diloco) and its own fields."""
     save: Literal["merged", "adapter"] = "merged"
     """What the artifact holds: the whole model, or the adapter alone."""
     device: str = "cpu"
@@ -50,6 +55,12 @@ class TrainVerb(Config):
     def _method_is_known(self) -> TrainVerb:
         build_method(self.method)
         return self
+
+    @field_validator("sync")
+    @classmethod
+    def _complete_sync(cls, sync: dict[str, Any]) -> dict[str, Any]:
+        """Check the sync's own fields and write their defaults out."""
+        return complete_sync(sync)
 
 
 CONFIG = TrainVerb
@@ -71,20 +82,22 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     """Train and save; goes on from the newest checkpoint in `out`, and does nothing where the artifact is whole."""
     from postgrad.models.policy import load_policy
     from postgrad.train.loop import train
+    from postgrad.train.memory import uses_reference
 
     method = build_method(config.method)
     loop_config = training(config, method)
     folder, run_dir = out / "artifact", RunDir(out)
     data = _unchanged(method, out / "data.json")
     if not (folder / MANIFEST).exists():
-        policy = load_policy(config.model, adapter=config.adapter, device=config.device)
-        if _needs_reference(loop_config):
+        policy = load_policy(config.model, adapter=config.adapter, device=own_device(config.device))
+        if uses_reference(loop_config):  # with an adapter it is at hand anyway
             policy.freeze_reference()
-        source = method.source(policy, seed=config.loop.seed)
+        source = method.source(policy, seed=loop_config.loop.seed)
         if isinstance(source, Counted) and is_first_worker():
             write_json(out / ROWS, dict(source.rows))
         train(policy, source, loop_config, run_dir, companions=policy.companions(steps=config.loop.steps))
         if is_first_worker():
+            policy = _whole(policy, config, run_dir)
             write_json(out / GEOMETRY, policy.geometry() or {})
             _save(policy, config, folder, data=data)
     metrics = run_dir.metrics()
@@ -133,20 +146,27 @@ def training(config: TrainVerb, method: Method) -> TrainConfig:
             )
         channels[name] |= fields
     method.check(channels)
-    fields = {"optim": config.optim.resolved(), "loop": config.loop.resolved(), "channels": channels}
+    loop = config.loop.resolved() | {"seed": seed_of_replica(config.loop.seed, config.sync)}
+    fields = {"optim": config.optim.resolved(), "loop": loop, "channels": channels, "sync": config.sync}
+    fields["memory"] = config.memory.resolved()
     return validate(TrainConfig, fields, source="train")
 
 
-def _needs_reference(config: TrainConfig) -> bool:
-    """Whether a channel compares with the weights as they were; with an adapter these are at hand anyway."""
-    from postgrad.train.channels import build_channels
+def _whole(policy: Policy, config: TrainVerb, run_dir: RunDir) -> Policy:
+    """The policy with whole weights: where they were split over workers, loaded anew and set to the last ones."""
+    from torch.distributed.tensor import DTensor
 
-    if not config.channels:  # an evolution strategy
-        return False
-    credit = config.channels.get("policy_gradient", {})
-    channels, _ = build_channels(config.channels)
-    asked = any(getattr(channel.objective, "uses_reference", False) for channel in channels)
-    return asked or credit.get("kl_coefficient", 0) > 0
+    from postgrad.models.policy import load_policy
+    from postgrad.train.checkpoint import Checkpoints, put_weights, read_tensors
+
+    if not any(isinstance(parameter, DTensor) for parameter in policy.model.parameters()):
+        return policy
+    fresh = load_policy(config.model, adapter=config.adapter, device=own_device(config.device))
+    last = Checkpoints(run_dir.checkpoints, keep=config.loop.keep).latest()
+    assert last is not None, "the loop saves its last step"
+    trained = {name: p for name, p in fresh.model.named_parameters() if p.requires_grad}
+    put_weights(read_tensors(last).weights, trained)
+    return fresh
 
 
 def _unchanged(method: Method, noted: Path) -> dict[str, str]:
