@@ -61,7 +61,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(PIP) install -c constraints.txt -e '.[bench]'
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/train.py --quick
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

@@ -2,6 +2,9 @@
 
     python -m postgrad.conformance [--json] [--peers trl,verl] [--only PREFIX]
 
+Peers that are installed are measured; one that is asked for by name and is not installed is an error that says what to
+install.
+
 A case is a definition from a paper at one small input, worked out by hand: what must come out, how that was derived,
 a function that measures ours, and functions that measure peers on the same input. To add cases, write a module with
 `cases() -> list[Case]` and give it a row here. A peer's function imports the peer when it is called and not before;

@@ -97,6 +97,18 @@ def _full() -> list[Case]:
             peers={"trl": partial(trl, beta=0.5)},
         ),
         divergence_case(
+            "beta_quarter",
+            GJSD,
+            "M = ¾ p + ¼ q = (0.6, 0.4): ¼ KL(q‖M) + ¾ KL(p‖M); ¾ · ½ · ½ (ln 5/6 − ln 5/4)",
+            (
+                0.25 * (0.9 * math.log(1.5) + 0.1 * math.log(0.25)) + 0.375 * (math.log(5 / 6) + math.log(5 / 4)),
+                3 / 16 * math.log(2 / 3),
+                -3 / 16 * math.log(2 / 3),
+            ),
+            Divergence(beta=0.25),
+            peers={"trl": partial(trl, beta=0.25)},
+        ),
+        divergence_case(
             "temperature",
             OPSD,
             "logits (ln 81, 0) at temperature 2 are q; no factor T²: KL(q‖p); (p − q)/2",
@@ -170,9 +182,9 @@ def _targets() -> list[Case]:
         divergence_case(
             "taid",
             "arXiv 2501.16937",
-            "τ = ½: ½ (0, 0) + ½ (ln 81, 0) = (ln 9, 0), so q* = q: KL(q*‖p) = the cross-entropy less H(q*)",
+            "τ = ¼: ¾ (0, 0) + ¼ (4 ln 9, 0) = (ln 9, 0), so q* = q: KL(q*‖p) = the cross-entropy less H(q*)",
             (KL_QP, -0.4, 0.4),
-            Divergence(beta=0.0, teacher=Teacher(taid=Taid(start=0.5))),
-            logits=(EVEN, SHARP),
+            Divergence(beta=0.0, teacher=Teacher(taid=Taid(start=0.25))),
+            logits=(EVEN, (4 * math.log(9), 0.0)),
         ),
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,6 +95,13 @@ def _clipped() -> list[Case]:
                 "trl": partial(trl, "dapo", eps_high=0.28),
                 "verl": partial(verl, "token-mean", clip_ratio_low=0.2, clip_ratio_high=0.28),
             },
+        ),
+        policy_case(
+            "dapo/sides",
+            "A = 2 for token 1, so that its bound is not the other one's mirror: (−2.56 + 0.8 + 1.5 − 1)/4",
+            (-0.315, 0.0, 0.0, 0.375, -0.25),
+            batch=replace(BATCH, advantages=(2.0, -1.0, 2.0)),
+            objective="dapo",
         ),
         *same,
     ]

@@ -38,21 +38,37 @@ def require_peers(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         if name not in PEERS:
             raise ConfigError("unknown peer", got=name, expected=f"{', '.join(PEERS)} or none")
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            raise UserError(f"{name} is not installed", do=f"run: {PEERS[name]}; or --peers none") from None
+        found = _version(name)
+        if found is None:
+            raise UserError(f"{name} is not installed", do=f"run: {PEERS[name]}; or --peers none")
+        versions[name] = found
     return versions
 
 
-def run_suite(cases: Sequence[Case], peers: Sequence[str]) -> dict[str, Any]:
-    """Measure `cases`: {"rows", "failed", "peers"} as plain data.
+def installed_peers() -> dict[str, str]:
+    """Versions of the peers that are installed."""
+    return {name: found for name in PEERS if (found := _version(name)) is not None}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def run_suite(cases: Sequence[Case], peers: Sequence[str] | None = None) -> dict[str, Any]:
+    """Measure `cases`: {"rows", "failed", "peers", "not_installed"} as plain data.
+
+    Without `peers` those that are installed are measured; one that is not has no rows, and `not_installed` says what
+    to do about it.
 
     Raises:
         ConfigError: an unknown peer.
-        UserError: a peer that is not installed.
+        UserError: a peer that was asked for and is not installed.
     """
-    versions = require_peers(peers)
+    versions = installed_peers() if peers is None else require_peers(peers)
+    asked = list(PEERS if peers is None else peers)
     rows = [
         {"case": case.name, "source": case.source, "by_hand": case.by_hand, **_measured(case, case.ours, "ok")}
         for case in cases
@@ -66,10 +82,11 @@ def run_suite(cases: Sequence[Case], peers: Sequence[str]) -> dict[str, Any]:
                 | _measured(case, case.peers[peer], "agrees")
                 | {"note": case.notes.get(peer, "")}
                 for case in cases
-                if peer in case.peers
+                if peer in case.peers and peer in versions
             ]
-            for peer in peers
+            for peer in asked
         },
+        "not_installed": {peer: f"run: {PEERS[peer]}" for peer in asked if peer not in versions},
     }
 
 

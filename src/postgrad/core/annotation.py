@@ -145,12 +145,15 @@ class JudgedItem(Preferred):
         bad: tokens of completions to make less likely.
         mismatched: completions after prompts that they do not answer; they measure how far the policy has moved.
         weights: of `good`, then of `bad`; 0 masks a completion. None is 1 for all.
+        measured: mismatched completions of the whole step that were scored before: the sum of each one's log-ratios to
+            the reference, in nats, and its tokens.
     """
 
     good: tuple[Span, ...]
     bad: tuple[Span, ...]
     mismatched: tuple[Span, ...] = ()
     weights: tuple[float, ...] | None = None
+    measured: tuple[tuple[float, int], ...] = ()
 
     def __post_init__(self) -> None:
         assert self.weights is None or len(self.weights) == len(self.good) + len(self.bad), "one weight a completion"

@@ -58,6 +58,8 @@ class Composer(Config):
     """Weight of the trace-replay preference."""
     rollouts: Rollouts = Rollouts()
     """Fresh rollouts."""
+    hints: int = 8
+    """Failed completions per step that become self-distillation rows (when alpha > 0)."""
     replay: Replay | None = None
     """Recorded rows; needed for beta > 0."""
 
@@ -83,11 +85,11 @@ class Composer(Config):
 
         settings = channels["policy_gradient"]
         for term in ("kl_coefficient", "entropy_coefficient"):
-            if settings.get(term, 0) > 0 and self.rollouts.idle == "count":
+            if settings.get(term, 0) > 0 and self.rollouts.credit.idle == "count":
                 raise ConfigError(
                     f"channels.policy_gradient.{term} needs the tokens of all completions",
-                    got="rollouts.idle: count",
-                    do="set method.rollouts.idle: score, or resample",
+                    got="rollouts.credit.idle: count",
+                    do="set method.rollouts.credit.idle: score, or resample",
                 )
         name = settings.get("objective", "dr_grpo")
         objective, advantage = objective_named(name), self.rollouts.advantage
@@ -138,7 +140,7 @@ class ComposerSource:
         units = credited_units(groups, self._credits(groups), rollouts)
         if self._method.alpha > 0:
             failed = [c for group in groups + idle for c in group if c.grade.score < 1]
-            units += hinted_units(self._spread(failed, rollouts.hints), self._policy.renderer, self._environment)
+            units += hinted_units(self._spread(failed, self._method.hints), self._policy.renderer, self._environment)
         for batches in (self._sites, self._pairs):
             units += batches.units(step) if batches else []
         return units
@@ -153,7 +155,7 @@ class ComposerSource:
     def _sampled(self, step: int) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """Groups that learn in `step`, and idle ones that others were sampled in the place of."""
         rollouts = self._method.rollouts
-        if rollouts.idle != "resample":
+        if rollouts.credit.idle != "resample":
             return self._round(step, 0, rollouts.prompts), []
         kept: list[list[Completion]] = []
         idle: list[list[Completion]] = []

@@ -47,6 +47,9 @@ class Credit(Config):
     """Tokens before the limit in which a completion pays for its length, up to 1 at the limit."""
     overlong: Literal["grade", "mask"] = "grade"
     """Completions that were cut off: grade them as they stand, or leave them out."""
+    idle: Literal["count", "score", "resample"] = "count"
+    """Groups with equal rewards: only count them (they have no policy gradient), score them (for a KL term or an
+    entropy bonus), or put others in their place (dynamic sampling)."""
     resample_rounds: Count | None = None
     """With `idle: resample`: how often idle groups are replaced at most (4)."""
 
@@ -77,7 +80,7 @@ class Credit(Config):
         """Whether tokens of one completion can have different credit."""
         return chosen.by_token and (self.kl_coefficient > 0 or (self.discount or 1.0) < 1)
 
-    def check(self, *, limit: int, idle: str) -> None:
+    def check(self, *, limit: int) -> None:
         """Refuse settings that nothing would read, or that do not fit the limit.
 
         Raises:
@@ -87,8 +90,8 @@ class Credit(Config):
             raise ConfigError("credit.kl_estimator without a credit.kl_coefficient above 0", got=self.kl_estimator)
         if self.overlong_cache is not None and self.overlong_cache > limit:
             raise ConfigError("credit.overlong_cache", got=self.overlong_cache, expected=f"at most {limit}, the limit")
-        if self.resample_rounds is not None and idle != "resample":
-            raise ConfigError("credit.resample_rounds without idle: resample", got=f"idle: {idle}")
+        if self.resample_rounds is not None and self.idle != "resample":
+            raise ConfigError("credit.resample_rounds without credit.idle: resample", got=f"credit.idle: {self.idle}")
 
     def shaped(self, completion: Completion, *, limit: int, penalties_T: Sequence[float]) -> Outcome:
         """A completion as estimators see it."""

@@ -3,21 +3,20 @@
 The reference of a pair's log-ratios is computed in the same forest, step by step, or with ``reference: precomputed``
 once before training: then a step costs no reference pass, and the numbers are kept in memory.
 
-`kto` takes pairs apart: an action is a good completion and a rejected one a bad one, whatever came with it. The rows of
-a step are cut into groups that share one reference point z0, as the paper's micro-batches do; a completion that answers
-another prompt of its group is scored after each prompt to measure z0 (`objectives.judged`).
+`kto` takes pairs apart: an action is a good completion and a rejected one a bad one, whatever came with it. Its
+reference point z0 is that of the whole step: before it, a completion that answers another prompt of the step is scored
+after each prompt, under the policy as it is and under its reference (`objectives.judged`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
-from postgrad.core.annotation import JudgedItem, PreferenceItem, Span, Unit
+from postgrad.core.annotation import JudgedItem, PreferenceItem, Unit
 from postgrad.core.errors import ConfigError
 from postgrad.core.forest import pack
 from postgrad.core.record import Record
@@ -72,9 +71,6 @@ class KTO(FromRecords):
 
     channel: ClassVar[Channel] = "preference"
 
-    group_size: Annotated[int, Field(ge=1)] = 4
-    """Completions that share one reference point."""
-
     def check(self, channels: Mapping[str, Mapping[str, Any]]) -> None:
         """Completions are for kto alone.
 
@@ -100,7 +96,7 @@ class KTO(FromRecords):
         rows = [judged for group in made for judged in group]  # row by row: neighbours should answer other prompts
         if not rows:
             raise no_rows(self.records, "preference", layout)
-        return JudgedSource(Batches(rows, self.batch_size, seed), self.group_size)
+        return JudgedSource(policy, Batches(rows, self.batch_size, seed))
 
 
 @dataclass(frozen=True)
@@ -124,39 +120,62 @@ def judge(layout: Layout, record: Record) -> list[Judged]:
 
 
 class JudgedSource:
-    """Groups of judged completions; holds no state of its own."""
+    """Judged completions, all of a step with one reference point; its only state are the policy's weights."""
 
-    def __init__(self, batches: Batches[Judged], group_size: int) -> None:
-        self._batches, self._size = batches, group_size
+    def __init__(self, policy: Policy, batches: Batches[Judged]) -> None:
+        self._policy, self._batches = policy, batches
 
     def units(self, step: int) -> Sequence[Unit]:
-        """The groups of `step`."""
+        """The completions of `step`."""
         rows = self._batches.units(step)
-        return [judged_unit(rows[first : first + self._size]) for first in range(0, len(rows), self._size)]
+        measured = log_ratios(self._policy, mismatched(rows))
+        return [judged_unit(row, measured) for row in rows]
 
     def state(self) -> dict[str, Any]:
-        """Nothing: batches are a function of seed and step."""
+        """Nothing: batches are a function of seed and step, the reference point one of the weights."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Nothing to take back."""
 
 
-def judged_unit(rows: Sequence[Judged]) -> Unit:
-    """One group: every completion after its prompt, and after each prompt the next completion that answers another."""
-    ordered = [row for row in rows if row.good] + [row for row in rows if not row.good]
-    branches = [(*row.prompt, *row.tokens) for row in ordered]
-    spans = [action_span(place, row.prompt, row.tokens) for place, row in enumerate(ordered)]
-    mismatched: list[Span] = []
-    for place, row in enumerate(ordered):
-        around = (*ordered[place + 1 :], *ordered[:place])
+def judged_unit(row: Judged, measured: tuple[tuple[float, int], ...]) -> Unit:
+    """One completion after its prompt, with what the step's mismatched ones measured."""
+    span = action_span(0, row.prompt, row.tokens)
+    good, bad = ((span,), ()) if row.good else ((), (span,))
+    return Unit(((*row.prompt, *row.tokens),), (JudgedItem(good, bad, (), (row.weight,), measured),))
+
+
+def mismatched(rows: Sequence[Judged]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Each row's prompt with the completion of the next row that answers another prompt, if there is one."""
+    found = []
+    for place, row in enumerate(rows):
+        around = (*rows[place + 1 :], *rows[:place])
         other = next((one for one in around if one.prompt != row.prompt), None)
         if other is not None:
-            mismatched.append(action_span(len(branches), row.prompt, other.tokens))
-            branches.append((*row.prompt, *other.tokens))
-    good = sum(row.good for row in ordered)
-    item = JudgedItem(tuple(spans[:good]), tuple(spans[good:]), tuple(mismatched), tuple(row.weight for row in ordered))
-    return Unit(tuple(branches), (item,))
+            found.append((row.prompt, other.tokens))
+    return found
+
+
+def log_ratios(
+    policy: Policy, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> tuple[tuple[float, int], ...]:
+    """For each prompt and completion: Σ log π/π0 over the completion's tokens in nats, and how many these are."""
+    import torch
+
+    from postgrad.train.scoring import scored_forest
+
+    units = [Unit(((*prompt, *tokens),)) for prompt, tokens in pairs]
+    counts = {id(unit): len(tokens) for unit, (_, tokens) in zip(units, pairs, strict=True)}
+    found: dict[int, float] = {}
+    for forest in pack(units, budget=BUDGET):
+        with torch.no_grad():
+            scored = scored_forest(policy, forest, policy.hidden_TD(forest))
+            for unit, (path,) in zip(forest.units, forest.paths, strict=True):
+                nodes_N = path[-counts[id(unit)] :] if counts[id(unit)] else path[:0]
+                gaps_N = scored.logprobs(nodes_N) - scored.reference_logprobs(nodes_N)
+                found[id(unit)] = float(gaps_N.double().sum())
+    return tuple((found[id(unit)], counts[id(unit)]) for unit in units)
 
 
 def precomputed(policy: Policy, units: Sequence[Unit]) -> list[Unit]:

@@ -91,6 +91,8 @@ class TextSource:
         rows: how many documents there were, what was dropped, and how many rows they make.
     """
 
+    samples = False
+
     def __init__(self, corpus: Corpus, config: CPT, *, seed: int) -> None:
         self._corpus, self._config, self._seed = corpus, config, seed
         self.rows = dict(corpus.rows) | {"rows": len(self._pieces)}

@@ -90,6 +90,8 @@ class SDPO(FromRecords):
 class RecordSource:
     """Units of one channel, a batch a step; holds no state of its own. `rows` counts what became of the rows."""
 
+    samples = False
+
     def __init__(self, batches: Batches[Unit], rows: Mapping[str, int] | None = None) -> None:
         self._batches = batches
         self.rows = dict(rows or {})

@@ -8,7 +8,7 @@ JSON is written with the separators of ``json.dumps`` (", " and ": "), here and 
 kept: as a call with `parse_error`, the block's text whole in `arguments_raw`, and the name as far as it can be read. A
 JSON object that looks like a call but stands outside the tags is text, with a note.
 
-Not covered: other families' call formats (Llama's bare JSON, Mistral's [TOOL_CALLS], pythonic calls).
+This is the form of all models whose template writes no calls of its own; the others' forms are in `call_forms`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PARSE_NOTE = "parse_note"
 
 _BLOCK = re.compile(r"<tool_call>(.*?)(</tool_call>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
-_ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
+_ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*')
 
 
 def dumps(value: object) -> str:
@@ -34,10 +34,10 @@ def dumps(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def tools_text(tools: Sequence[Tool]) -> str:
-    """The tools for a system message, as signatures. Short on purpose: every token is computed in every step."""
+def tools_text(tools: Sequence[Tool], *, example: str = f"{OPEN}{{...}}{CLOSE}") -> str:
+    """The tools for a system message, as signatures, and a call. Short on purpose: every token costs in every step."""
     lines = "\n".join(signature(tool) for tool in tools)
-    return f"Tools:\n{lines}\nAnswer with {OPEN}{{...}}{CLOSE}, or in words if no tool fits."
+    return f"Tools:\n{lines}\nAnswer with {example}, or in words if no tool fits."
 
 
 def tool_object(tool: Tool) -> dict[str, Any]:
@@ -107,11 +107,11 @@ def _parse_call(body: str, *, id: str, closed: bool) -> ToolCall:
     if set(value) != {"name", "arguments"}:
         extra = ", ".join(sorted(set(value) - {"name", "arguments"}))
         return ToolCall(id, name, body, None, f"unexpected keys beside name and arguments: {extra}")
-    return ToolCall.from_raw(id=id, name=name, raw=_raw_arguments(body, value["arguments"]))
+    return ToolCall.from_raw(id=id, name=name, raw=raw_arguments(body, value["arguments"]))
 
 
-def _raw_arguments(body: str, arguments: dict[str, Any]) -> str:
-    """The arguments as the model wrote them, cut from the block."""
+def raw_arguments(body: str, arguments: dict[str, Any]) -> str:
+    """A call's arguments as the model wrote them, cut from the text of the call."""
     for match in _ARGUMENTS.finditer(body):
         try:
             value, end = json.JSONDecoder().raw_decode(body, match.end())

@@ -1,10 +1,11 @@
 """Grammars for constrained sampling: calls of the offered tools, or plain words.
 
 A constrained answer is either one or more calls, each exactly as the renderer writes it, with arguments that follow the
-tool's JSON schema (types, required, enum, nothing undeclared, in the order of the schema), or text without "<", so that
-declining stays possible. Compiled by xgrammar; the byte-for-byte form leaves no blank space to drift in.
+tool's JSON schema (types, required, enum, nothing undeclared, in the order of the schema), or text that opens no call,
+so that declining stays possible. Compiled by xgrammar; the byte-for-byte form leaves no blank space to drift in.
 
-Not covered: text before a call, and schema keywords that xgrammar does not know.
+Not covered: text before a call, several calls in the forms of other families than Hermes, and schema keywords that
+xgrammar does not know.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.errors import DataError, MissingDependency
 from postgrad.core.message import Tool
-from postgrad.models.calls import CLOSE, OPEN, dumps
+from postgrad.models.call_forms import CallForm, Hermes
 
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar, GrammarCompiler
+
+
+HERMES = Hermes()
 
 
 def tool_grammar(
@@ -30,6 +34,7 @@ def tool_grammar(
     vocabulary: int | None = None,
     stop_ids: Sequence[int] = (),
     require_call: bool = False,
+    form: CallForm = HERMES,
 ) -> CompiledGrammar:
     """The grammar "calls of `tools`, or text".
 
@@ -39,6 +44,7 @@ def tool_grammar(
         vocabulary: width of the model's logits, where it differs from the tokenizer's.
         stop_ids: tokens that may end the answer; the tokenizer's end token if empty.
         require_call: leave no way but a call.
+        form: how the model writes calls.
 
     Raises:
         DataError: there is no tool to call, or a schema cannot be turned into a grammar.
@@ -46,9 +52,8 @@ def tool_grammar(
     """
     if not tools and require_call:
         raise DataError("a call is required and no tool is offered")
-    tags = [{"type": "tag", "begin": _opening(tool), "content": _arguments(tool), "end": "}" + CLOSE} for tool in tools]
-    calls = {"type": "tags_with_separator", "tags": tags, "separator": "\n", "at_least_one": True}
-    words = {"type": "regex", "pattern": "[^<]+"}
+    calls = _one_call(form, tools) if form.native else _calls(form, tools)
+    words = {"type": "regex", "pattern": form.words}
     choices = ([calls] if tools else []) + ([] if require_call else [words])
     whole = choices[0] if len(choices) == 1 else {"type": "or", "elements": choices}
     compiler = _compiler(tokenizer, vocabulary, tuple(sorted(stop_ids)))
@@ -59,8 +64,24 @@ def tool_grammar(
         raise DataError(f"these tools make no grammar: {error}", got=names) from None
 
 
-def _opening(tool: Tool) -> str:
-    return f'{OPEN}{{"name": {dumps(tool.name)}, "arguments": '
+def _calls(form: CallForm, tools: Sequence[Tool]) -> dict[str, Any]:
+    """One call or several, a line break between."""
+    around = [(tool, *form.around(tool.name)) for tool in tools]
+    tags = [
+        {"type": "tag", "begin": before, "content": _arguments(tool), "end": after} for tool, before, after in around
+    ]
+    return {"type": "tags_with_separator", "tags": tags, "separator": "\n", "at_least_one": True}
+
+
+def _one_call(form: CallForm, tools: Sequence[Tool]) -> dict[str, Any]:
+    """One call of one of the tools."""
+    choices = []
+    for tool in tools:
+        before, after = form.around(tool.name)
+        ending = [{"type": "const_string", "value": after}] if after else []
+        parts = [{"type": "const_string", "value": before}, _arguments(tool), *ending]
+        choices.append({"type": "sequence", "elements": parts})
+    return choices[0] if len(choices) == 1 else {"type": "or", "elements": choices}
 
 
 def _arguments(tool: Tool) -> dict[str, Any]:

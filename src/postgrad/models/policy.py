@@ -38,7 +38,6 @@ from postgrad.models.adapter.merging import merge
 from postgrad.models.adapter.start import Start
 from postgrad.models.adapter.variants import AdaLora
 from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
-from postgrad.models.grammar import tool_grammar
 from postgrad.models.load import is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
 from postgrad.models.machine import bf16_is_faster, set_threads
 from postgrad.models.render import Renderer
@@ -117,8 +116,7 @@ class Policy:
 
     def grammar(self, tools: Sequence[Tool], *, require_call: bool = False) -> CompiledGrammar:
         """The grammar "calls of `tools`, or text" for this policy's vocabulary and stop tokens."""
-        stop_ids, vocabulary = sorted(self.renderer.stop_ids), int(self._running.config.vocab_size)
-        return tool_grammar(tools, self.tokenizer, vocabulary=vocabulary, stop_ids=stop_ids, require_call=require_call)
+        return self.renderer.grammar(tools, vocabulary=int(self._running.config.vocab_size), require_call=require_call)
 
     def hidden_TD(self, forest: Forest) -> Tensor:
         """Final hidden states (T, D) in forest order, after the last norm; gradients flow if enabled."""

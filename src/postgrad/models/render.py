@@ -7,30 +7,36 @@ template writes after it. Every piece is tokenised by itself, so that
 
 holds by construction, and a model is trained on exactly the boundary at which it samples.
 
-A template that renders tools in the Hermes form is used as it is; otherwise the tools go into the system message as
-text (`calls`). A role that the template refuses is folded: system into the next user turn, tool results into a user
+Calls are written and read in the form that the template itself gives them (`call_forms`). A template that shows tools
+is used as it is; otherwise they go into the system message as text, and calls are in the Hermes form (`calls`). A role
+that the template refuses is folded: system into the next user turn, tool results into a user
 turn with ``<tool_response>`` tags (`conversation`).
 
 Where the template has a place for reasoning, an action's reasoning is written there and read back. Earlier turns look
 as the template writes them: most drop their reasoning, so the prompt of the next step is no continuation of this one
 and the two branch. Several reasonings of one message become one, before its text.
 
-Not covered: media are left out, and call forms of other families: calls are always in the Hermes form.
+Not covered: media are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.canonical import valid_text
 from postgrad.core.errors import ConfigError, DataError
-from postgrad.core.message import Message, Reasoning, Text, Tool
-from postgrad.models.calls import parse_action
+from postgrad.core.message import Message, Text, Tool
+from postgrad.models.call_forms import CallForm
 from postgrad.models.conversation import Part, Template
+from postgrad.models.grammar import tool_grammar
 from postgrad.models.templates import default_template
+
+if TYPE_CHECKING:
+    from xgrammar import CompiledGrammar
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,13 @@ class Renderer:
         stop, self._tail = (turn_end[:1], turn_end[1:]) if self._marked else (eos, turn_end)
         if not stop:
             raise ConfigError("no token can end a turn", got=self._template.shape.turn_end, expected="a special token")
-        self._stop = stop
-        self.stop_ids = frozenset([*stop, *eos, *(int(i) for i in model_stop_ids)])
+        self._stop, self._call_stop = stop, self._encode(self.calls.end)[:1] or stop
+        self.stop_ids = frozenset([*stop, *self._call_stop, *eos, *(int(i) for i in model_stop_ids)])
+
+    @property
+    def calls(self) -> CallForm:
+        """How calls are written and read."""
+        return self._template.shape.calls
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, hint: str | None = None) -> list[int]:
         """Tokens of `messages` and the generation prompt; `hint` is appended to the last message.
@@ -86,13 +97,22 @@ class Renderer:
 
     def action(self, message: Message) -> list[int]:
         """Tokens that the model has to produce for `message`, the stop token included."""
-        return [*self._encode(self._template.written(message)), *self._stop]
+        return [*self._encode(self._template.written(message)), *self._stop_of(message)]
+
+    def grammar(self, tools: Sequence[Tool], *, vocabulary: int | None, require_call: bool = False) -> CompiledGrammar:
+        """The grammar "calls of `tools`, or text" in the model's own form of calls (`grammar.tool_grammar`)."""
+        return tool_grammar(
+            tools,
+            self.tokenizer,
+            vocabulary=vocabulary,
+            stop_ids=sorted(self.stop_ids),
+            require_call=require_call,
+            form=self.calls,
+        )
 
     def parse(self, text: str, *, call_prefix: str = "call") -> Message:
         """The assistant message that `text` (an action decoded, without its stop token) stands for; never fails."""
-        reasoning, answer = self._template.shape.unwrapped(text)
-        message = parse_action(answer, call_prefix=call_prefix)
-        return Message("assistant", (Reasoning(reasoning), *message.blocks)) if reasoning else message
+        return self._template.read(text, call_prefix=call_prefix)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of an action, without the stop token; special tokens inside it are kept visible."""
@@ -145,6 +165,9 @@ class Renderer:
             stop = len(tokens) + 1
             tokens += [*self._stop, *closing]
         return start, stop
+
+    def _stop_of(self, message: Message) -> list[int]:
+        return self._call_stop if self._template.ending(message) else self._stop
 
     def _encode(self, text: str) -> list[int]:
         return [int(i) for i in self.tokenizer.encode(valid_text(text), add_special_tokens=False)] if text else []

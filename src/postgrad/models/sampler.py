@@ -27,22 +27,14 @@ from torch import Tensor
 from postgrad.core.errors import DataError
 from postgrad.models.decoder import Decoder
 from postgrad.models.policy import Policy
+from postgrad.models.sample import Sample as Sample
 
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar, GrammarMatcher
 
-PREFILL_TOKENS = 8192
-ROWS = 64
+PREFILL_TOKENS = 16384
+ROWS = 128
 """Bounds of one batch: prompt tokens that are prefilled together, and sequences that are decoded together."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One completion: tokens with the stop token if it was sampled, their log-probabilities in nats."""
-
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stop_reason: Literal["stop", "length"]
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Log-probabilities of chosen tokens of a forest, without ever holding the (tokens, vocabulary) logits whole.
 
-The head runs on chunks of positions, and each chunk is computed again in the backward pass, so peak memory is one
-chunk of logits whatever N is.
+The head runs on chunks of positions, and each chunk but the last is computed again in the backward pass, so peak memory
+is one chunk of logits whatever N is. The last one is the first that the backward pass needs, so it is kept instead.
 
 Shapes: T tokens of the forest, N scored nodes, D hidden width, V vocabulary.
 """
@@ -50,9 +50,10 @@ def token_logprobs(
         logits_CV = head(hidden_CD) / temperature
         return logits_CV.gather(1, targets_C[:, None])[:, 0] - torch.logsumexp(logits_CV, dim=1)
 
-    parts = []
-    for hidden_CD, targets_C in zip(torch.split(before_ND, chunk), torch.split(targets_N, chunk), strict=True):
-        if torch.is_grad_enabled():
+    parts, starts = list[Tensor](), range(0, len(nodes), chunk)
+    for start in starts:
+        hidden_CD, targets_C = before_ND[start : start + chunk], targets_N[start : start + chunk]
+        if torch.is_grad_enabled() and start != starts[-1]:
             parts.append(checkpoint(score, hidden_CD, targets_C, use_reentrant=False, preserve_rng_state=False))
         else:
             parts.append(score(hidden_CD, targets_C))

@@ -8,18 +8,19 @@ between the marks.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import jinja2
 from transformers import PreTrainedTokenizerBase
 
 from postgrad.core.errors import ConfigError
-from postgrad.core.message import Tool
+from postgrad.core.message import ToolCall
+from postgrad.models.call_forms import CallForm
+from postgrad.models.call_probe import PROBE_TOOL, Render, call_form, call_turn, writes_otherwise
 
 MARKS = re.compile("\ue000(\\d+)\ue001")
-_PROBE_TOOL = Tool("probe_tool", "A probe.", {"type": "object", "properties": {}})
 _USER, _ANSWER, _THOUGHT, _NEXT = 0, 1, 2, 3
 
 
@@ -34,7 +35,8 @@ class Shape:
         turn_end: what ends the last answer.
         earlier_end: what ends an answer before it, where that begins otherwise.
         user_end: what ends a user's turn.
-        renders_tools: it teaches the Hermes call form, the one that `calls` writes and reads.
+        calls: how it writes calls.
+        renders_tools: it shows tools, and teaches this form of calls.
         takes_system: a system turn stays at its place.
         takes_tool_role: results of tools are turns of their own.
         quotes_results: it writes them as JSON strings.
@@ -47,11 +49,28 @@ class Shape:
     turn_end: str
     earlier_end: str
     user_end: str
+    calls: CallForm
     renders_tools: bool
     takes_system: bool
     takes_tool_role: bool
     quotes_results: bool
     takes_repeats: bool
+
+    def opened(self, reasoning: str, *, leads: bool) -> str:
+        """What a model writes before the words of an answer, or (`leads`) before calls that open it."""
+        if reasoning and self.thinking:
+            return self.thinking[0] + reasoning + (self.thought_end if leads else self.thinking[1])
+        return self.answer if not leads or self._opens_thinking else ""
+
+    @property
+    def thought_end(self) -> str:
+        """What ends a reasoning, whatever follows it."""
+        closing = self.thinking[1] if self.thinking else ""
+        return closing if self._opens_thinking else closing.removesuffix(self.answer) or closing
+
+    @property
+    def _opens_thinking(self) -> bool:
+        return self.generation.rstrip().endswith("<think>")
 
     def unwrapped(self, text: str) -> tuple[str, str]:
         """Reasoning and answer of what a model wrote, each possibly empty.
@@ -61,21 +80,13 @@ class Shape:
         """
         if self.answer and text.startswith(self.answer):
             return "", text.removeprefix(self.answer)
-        body = text.lstrip()
-        opening, closing = (part.strip() for part in self.thinking or ("", ""))
+        body, plain = text.lstrip(), self.answer.strip()
+        opening, closing = (self.thinking[0] if self.thinking else "").strip(), self.thought_end.strip()
         if closing and body.startswith(opening) and (opening or closing in body):
             thought, _, rest = body.removeprefix(opening).partition(closing)
-            return thought.strip("\n"), rest.lstrip("\n")
-        plain = self.answer.strip()
+            opened = plain and rest.lstrip().startswith(plain)
+            return thought.strip("\n"), rest.lstrip().removeprefix(plain) if opened else rest.lstrip("\n")
         return "", body.removeprefix(plain).lstrip("\n") if plain and body.startswith(plain) else text
-
-
-class Render(Protocol):
-    """A template at work."""
-
-    def __call__(self, turns: list[dict[str, str]], *, tools: Sequence[Tool] = (), generation: bool = False) -> str:
-        """Render turns, with the tools and the generation prompt if wanted."""
-        ...
 
 
 def mark(number: int) -> str:
@@ -104,8 +115,8 @@ def shape_of(render: Render, tokenizer: PreTrainedTokenizerBase) -> Shape:
     thinking = _thinking(render, opened, str(tokenizer.chat_template))
     if thinking is not None and not before.startswith(opened):
         plain = thinking[1]  # the generation prompt opens a thinking part, which a plain answer has to close
-    takes_tools = _takes(render, user, answer, _turn("tool", _NEXT))
-    quote = [user, answer, {"role": "tool", "content": f'{mark(_NEXT)}"'}]
+    calls = call_form(render, user, opened=opened, answer=plain, turn_end=turn_end)
+    quotes = _quotes_results(render, user, calls)
     return Shape(
         generation=generation,
         answer=plain,
@@ -113,10 +124,11 @@ def shape_of(render: Render, tokenizer: PreTrainedTokenizerBase) -> Shape:
         turn_end=turn_end,
         earlier_end=_earlier_end(render, tokenizer),
         user_end=asked.rpartition(mark(_USER))[2],
-        renders_tools=_renders_tools(render, user),
+        calls=calls,
+        renders_tools=_renders_tools(render, user, calls),
         takes_system=_takes(render, _turn("system", _THOUGHT), user, answer, _turn("user", _NEXT)),
-        takes_tool_role=takes_tools,
-        quotes_results=takes_tools and f'{mark(_NEXT)}\\"' in render(quote),
+        takes_tool_role=quotes is not None,
+        quotes_results=bool(quotes),
         takes_repeats=_takes(render, user, _turn("user", _NEXT)),
     )
 
@@ -159,11 +171,27 @@ def _earlier_end(render: Render, tokenizer: PreTrainedTokenizerBase) -> str:
     return first if ids and ids[0] in tokenizer.all_special_ids and between.startswith(first) else ""
 
 
-def _renders_tools(render: Render, user: dict[str, str]) -> bool:
+def _quotes_results(render: Render, user: Mapping[str, Any], calls: CallForm) -> bool | None:
+    """Whether results of tools are written as JSON strings; None where they are no turns of their own."""
+    call = ToolCall("probecal0", PROBE_TOOL.name, "{}", {})
+    asks: Mapping[str, Any] = _turn("assistant", _ANSWER)
+    if calls.native:
+        asks = call_turn(call, calls.given, key=mark(_ANSWER))
+    answers = {"role": "tool", "content": f'{mark(_NEXT)}"', "tool_call_id": call.id}
     try:
-        return "<tool_call>" in render([user], tools=(_PROBE_TOOL,))
+        turns = [dict(user), dict(asks), answers, dict(_turn("assistant", _THOUGHT))]
+        text = render(turns, tools=(PROBE_TOOL,) if calls.native else ())
+    except jinja2.TemplateError:
+        return None
+    return f'{mark(_NEXT)}\\"' in text if _marks(text) == [_USER, _ANSWER, _NEXT, _THOUGHT] else None
+
+
+def _renders_tools(render: Render, user: dict[str, Any], calls: CallForm) -> bool:
+    try:
+        text = render([user], tools=(PROBE_TOOL,))
     except jinja2.TemplateError:
         return False
+    return PROBE_TOOL.name in text and (calls.native or ("<tool_call>" in text and not writes_otherwise(render, user)))
 
 
 def _takes(render: Render, *turns: dict[str, str]) -> bool:

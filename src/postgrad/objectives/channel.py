@@ -84,8 +84,9 @@ class Scored:
         return self.hidden_TD.index_select(0, parents_N)
 
     def constant(self, values: Sequence[float] | NDArray[Any]) -> Tensor:
-        """Numbers as an fp32 tensor beside the hidden states."""
-        return torch.as_tensor(np.asarray(values, dtype=np.float32), device=self.hidden_TD.device)
+        """Numbers beside the hidden states, in fp32, or in fp64 where those are."""
+        dtype = torch.float64 if self.hidden_TD.dtype == torch.float64 else torch.float32
+        return torch.as_tensor(np.asarray(values, dtype=np.float64), dtype=dtype, device=self.hidden_TD.device)
 
 
 class Channel(Protocol[ItemT_contra]):

@@ -4,8 +4,9 @@
     z0 = max(0, mean of r over mismatched completions), no gradient
 
 r = log π(y|x) − log π0(y|x). The mismatched completions answer another prompt; their mean log-ratio estimates
-KL(π‖π0). z0 belongs to one item, which is a group of completions of the method's choice: an item is never split, so
-packing, accumulation and workers cannot change z0. Without mismatched completions z0 is 0.
+KL(π‖π0). z0 is a batch statistic: the method scores the mismatched completions of the whole step before it and gives
+every item of the step their log-ratios, so packing, accumulation and workers cannot change z0. An item may also bring
+mismatched completions to be scored with it. Without any z0 is 0.
 
 Where the policy is its reference the loss is 1/2 each, whatever β.
 
@@ -24,16 +25,22 @@ from postgrad.objectives.channel import Mean, Metrics
 
 
 def judged_loss(
-    items: Sequence[JudgedItem], ratios: Sequence[Tensor], *, beta: float, weights: tuple[float, float]
+    items: Sequence[JudgedItem],
+    ratios: Sequence[Tensor],
+    *,
+    beta: float,
+    weights: tuple[float, float],
+    averaged: bool = False,
 ) -> tuple[Tensor, Metrics]:
-    """Sum over completions from each item's log-ratios (S,); `weights` are λ_D and λ_U.
+    """Sum over completions from each item's log-ratios (S,), which are means if `averaged`; `weights` are λ_D and λ_U.
 
     Metrics: `good` and `bad` (β r), `z0`, `accuracy` (good above z0, bad below).
     """
     losses, sums = [], {"good": Mean(0.0, 0), "bad": Mean(0.0, 0), "z0": Mean(0.0, 0), "accuracy": Mean(0.0, 0)}
     for item, ratios_S in zip(items, ratios, strict=True):
         good, bad = len(item.good), len(item.bad)
-        zero = reference_point(ratios_S[good + bad :])
+        before = [total / max(1, tokens) if averaged else total for total, tokens in item.measured]
+        zero = reference_point(torch.cat([ratios_S[good + bad :], ratios_S.new_tensor(before)]))
         signs_S = ratios_S.new_tensor([1.0] * good + [-1.0] * bad)
         scales_S = ratios_S.new_tensor([weights[0]] * good + [weights[1]] * bad)
         if item.weights is not None:

@@ -132,7 +132,11 @@ class Preference:
         ratios_S = _reduced(ratios_N, [np.ones(len(own), np.float32) for own in nodes], self.averaged)
         ratios = torch.split(ratios_S, [len(group) for group in spans])
         return judged_loss(
-            [item for _, item in items], ratios, beta=self.beta, weights=(self.desirable, self.undesirable)
+            [item for _, item in items],
+            ratios,
+            beta=self.beta,
+            weights=(self.desirable, self.undesirable),
+            averaged=self.averaged,
         )
 
     def _pairs(self, scored: Scored, used: Sequence[Placed[PreferenceItem]]) -> tuple[Tensor, Metrics]:

@@ -76,7 +76,9 @@ class RunDir:
             ConfigError: a file lies where the folder should be.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise ConfigError("a run folder cannot be a file", got=str(self.path), expected="a new folder or a run folder")
+            raise ConfigError(
+                "a run folder cannot be a file", got=str(self.path), expected="a new folder or a run folder"
+            )
         value = self._read("config.json")
         return None if value is None else (str(value["verb"]), dict(value["config"]))
 

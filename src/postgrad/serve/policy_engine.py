@@ -74,7 +74,9 @@ class PolicyEngine:
         renderer = self._policy.renderer
         # `decode` keeps special tokens: in some vocabularies the tags of a call are special, and they must be seen.
         characters = Characters(renderer.decode)
-        reader = ActionReader(stop=demand.stop, parse=renderer.parse if demand.tools else None)
+        form = renderer.calls
+        parse = renderer.parse if demand.tools or form.whole else None
+        reader = ActionReader(stop=demand.stop, parse=parse, whole=form.native)
         sampled, ended = 0, False
         sampling = demand.sampling
         tokens = stream(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 
-from postgrad.core.message import Message, ToolCall
+from postgrad.core.message import Message, Text, ToolCall
 from postgrad.serve.engine import Event, TextDelta, ToolCallDone
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -156,6 +156,29 @@ class ToolCalls:
         return [TextDelta(shown)]
 
 
+class WholeAnswer(ToolCalls):
+    """Text and calls of a form whose calls have no closing tag: nothing is certain before the answer is complete."""
+
+    def push(self, text: str) -> list[Event]:
+        """Nothing yet."""
+        self._held += text
+        return []
+
+    def close(self, *, cut: bool) -> tuple[list[Event], str]:
+        """All events, and the text of a call that was cut off."""
+        held, self._held = self._held, ""
+        events: list[Event] = []
+        unfinished = ""
+        for block in self._parse(held).blocks:
+            if isinstance(block, ToolCall) and block.parse_error is None:
+                events.append(ToolCallDone(self._numbered(block)))
+            elif isinstance(block, ToolCall) and cut:
+                unfinished = block.arguments_raw
+            elif isinstance(block, Text | ToolCall):
+                events += self._text(block.text if isinstance(block, Text) else block.arguments_raw)
+        return events, unfinished
+
+
 def _overlap(text: str, marks: Sequence[str]) -> int:
     """Length of the longest end of `text` that is a proper beginning of a mark."""
     longest = max((len(mark) for mark in marks), default=1) - 1
@@ -166,12 +189,16 @@ def _overlap(text: str, marks: Sequence[str]) -> int:
 
 
 class ActionReader:
-    """The stages after decoding in one: pieces of text in, events out. Without `parse` there are no tool calls."""
+    """The stages after decoding in one: pieces of text in, events out. Without `parse` there are no tool calls.
 
-    def __init__(self, *, stop: Sequence[str] = (), parse: Parse | None = None) -> None:
+    `whole` is for calls without closing tags: the answer is read when it is complete.
+    """
+
+    def __init__(self, *, stop: Sequence[str] = (), parse: Parse | None = None, whole: bool = False) -> None:
         self._stop = StopStrings(stop)
         # Clients join calls of a whole conversation by id, so ids of two answers must differ.
-        self._calls = ToolCalls(parse, prefix=f"call_{secrets.token_hex(6)}") if parse else None
+        reader = WholeAnswer if whole else ToolCalls
+        self._calls = reader(parse, prefix=f"call_{secrets.token_hex(6)}") if parse else None
 
     @property
     def stopped(self) -> bool:

@@ -71,16 +71,34 @@ def test_a_peer_that_is_not_there_is_an_error_that_says_what_to_install(monkeypa
         require_peers(["verl"])
     with pytest.raises(ConfigError, match="unknown peer"):
         require_peers(["nobody"])
-    done = CliRunner().invoke(main, ["--json", "--only", "advantage/rloo"])
+    done = CliRunner().invoke(main, ["--json", "--only", "advantage/rloo", "--peers", "trl"])
     assert done.exit_code == 2
     assert json.loads(done.stdout)["error"]["type"] == "UserError"
+
+
+def test_peers_that_nobody_asked_for_are_measured_where_they_are(monkeypatch: pytest.MonkeyPatch):
+    """Without one on the machine ours is measured all the same, and what to install is said beside it."""
+
+    def only_trl(name: str) -> str:
+        if name == "trl":
+            return "9.9"
+        raise suite.PackageNotFoundError(name)
+
+    monkeypatch.setattr(suite, "version", only_trl)
+    result = run_suite([replace(MADE_UP, peers={"trl": MADE_UP.ours, "verl": MADE_UP.ours})])
+    assert [row["version"] for row in result["peers"]["trl"]] == ["9.9"]
+    assert result["peers"]["verl"] == []
+    assert list(result["not_installed"]) == ["verl"]
+    done = CliRunner().invoke(main, ["--only", "advantage/rloo"])
+    assert done.exit_code == 0
+    assert "verl is not installed and was not measured; run: pip install" in done.stdout
 
 
 def test_the_command_line_prints_one_json_object():
     done = CliRunner().invoke(main, ["--json", "--peers", "none", "--only", "advantage/"])
     result = json.loads(done.stdout)
     assert done.exit_code == 0
-    assert set(result) == {"rows", "failed", "peers"}
+    assert set(result) == {"rows", "failed", "peers", "not_installed"}
     assert len(result["rows"]) == sum(case.name.startswith("advantage/") for case in CASES)
     assert "16 of 16 cases" in CliRunner().invoke(main, ["--peers", "none", "--only", "advantage/"]).stdout
     assert CliRunner().invoke(main, ["--peers", "none", "--only", "policy/dappo"]).exit_code == 2

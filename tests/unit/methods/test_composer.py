@@ -11,7 +11,7 @@ from postgrad.models.policy import Policy, load_policy
 from postgrad.models.sampler import generate
 
 LIMIT = 6
-ROLLOUTS = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": LIMIT, "hints": 3}
+ROLLOUTS = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": LIMIT}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def policy() -> Policy:
 
 
 def source(policy: Policy, *, alpha: float = 0.0, **rollouts: object) -> ComposerSource:
-    method = Composer.model_validate({"alpha": alpha, "rollouts": {**ROLLOUTS, **rollouts}})
+    method = Composer.model_validate({"alpha": alpha, "hints": 3, "rollouts": {**ROLLOUTS, **rollouts}})
     return method.source(policy, seed=3)
 
 
@@ -29,7 +29,7 @@ def credited(units: list[Unit]) -> list[tuple[Unit, PolicyGradientItem]]:
 
 
 def test_the_ids_that_are_scored_are_the_ids_that_were_sampled(policy: Policy) -> None:
-    method = source(policy, idle="score")
+    method = source(policy, credit={"idle": "score"})
     drawn = method._drawn(2)
     prompts = [policy.renderer.prompt(task.messages, task.tools) for task in drawn]
     sampled = generate(policy, prompts, n=4, temperature=1.0, max_new_tokens=LIMIT, seed=3 * 1_000_003 + 2)

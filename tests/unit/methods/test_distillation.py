@@ -16,6 +16,8 @@ from postgrad.methods.alignment import logged_over, logged_teacher, reads_alike
 from postgrad.methods.distillation import GKD, Distillation
 from postgrad.models.policy import Policy, load_policy
 from postgrad.models.sampler import generate
+from postgrad.objectives.divergence import Divergence
+from postgrad.objectives.teaching import Teacher
 from postgrad.signals.records import write_records
 from recipes.taught import rows
 
@@ -99,6 +101,17 @@ def test_on_policy_places_hold_what_the_student_samples(policy: Policy, records:
     given = GKD(records=records, batch_size=3, on_policy=0.0).source(policy, seed=2)
     rows_ = Distillation(records=records, batch_size=3).source(policy, seed=2)
     assert actions(list(given.units(4))) == actions(list(rows_.units(4)))
+
+
+def test_the_divergence_counts_the_tokens_that_were_sampled(policy: Policy, records: Path):
+    """The denominator is what is trained on, own completions of up to 5 tokens here, and not the rows' actions."""
+    channel = Divergence(teacher=Teacher("frozen"))
+    own = GKD(records=records, batch_size=3, on_policy=1.0, max_new_tokens=5).source(policy, seed=2).units(4)
+    rows_ = Distillation(records=records, batch_size=3).source(policy, seed=2).units(4)
+    counts = [channel.count([u.items[0] for u in units]) for units in (own, rows_)]
+    assert counts == [sum(len(action) for action in actions(list(units))) for units in (own, rows_)]
+    assert counts[0] <= 15
+    assert counts[0] != counts[1]
 
 
 def test_the_share_of_own_completions_is_the_one_asked_for(policy: Policy, records: Path):

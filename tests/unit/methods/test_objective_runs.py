@@ -16,7 +16,7 @@ COIN = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_t
 RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dapo": (
         {"objective": "dapo"},
-        {"advantage": "grpo", "idle": "resample", "credit": {"overlong_cache": 3, "resample_rounds": 2}},
+        {"advantage": "grpo", "credit": {"idle": "resample", "overlong_cache": 3, "resample_rounds": 2}},
     ),
     "remax": ({"objective": "remax"}, {"advantage": "remax", "group_size": 1}),
     "reinforce++": (
@@ -25,7 +25,7 @@ RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "gspo with terms": (
         {"objective": "gspo", "kl_coefficient": 0.01, "kl_estimator": "k2", "entropy_coefficient": 0.01},
-        {"advantage": "rloo", "idle": "score"},
+        {"advantage": "rloo", "credit": {"idle": "score"}},
     ),
     "gfpo": ({"objective": "gfpo", "dual_clip": 3.0}, {"advantage": "gfpo", "credit": {"keep": 3}}),
     "corrected": ({"objective": "cispo", "correction": "tis"}, {"advantage": "opo", "credit": {"overlong_cache": 2}}),

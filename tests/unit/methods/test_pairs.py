@@ -12,7 +12,7 @@ from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.forest import build_forest
 from postgrad.core.message import Message
 from postgrad.core.record import Record
-from postgrad.methods.pairs import DPO, KTO, Judged, judged_unit
+from postgrad.methods.pairs import DPO, KTO, Judged, log_ratios, mismatched
 from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
 from postgrad.objectives.channel import Placed
@@ -65,36 +65,52 @@ def test_a_precomputed_reference_is_that_of_the_policy_at_the_start(policy: Poli
 
 def test_kto_takes_pairs_apart(policy: Policy, records: Path):
     """A pair gives a good and a bad completion, a row without a rejected action a good one, a hinted row none."""
-    units = KTO(records=records, batch_size=3, group_size=3).source(policy, seed=0).units(0)
-    (unit,) = units
-    (item,) = unit.items
-    assert isinstance(item, JudgedItem)
+    units = KTO(records=records, batch_size=3).source(policy, seed=0).units(0)
+    items = [item for unit in units for item in unit.items if isinstance(item, JudgedItem)]
     said = {
-        (good, policy.renderer.decode([unit.branches[s.branch][p] for p in s.positions]))
-        for good, spans in ((True, item.good), (False, item.bad))
-        for s in spans
+        (bool(item.good), policy.renderer.decode([unit.branches[0][p] for p in (*item.good, *item.bad)[0].positions]))
+        for unit, item in zip(units, items, strict=True)
     }
     assert said == {(True, "b"), (True, "aa"), (False, "aa")}
-    assert sorted(item.weights or ()) == [0.5, 0.5, 1.0]
-    assert first_loss(policy, [unit], Preference(objective="kto")) == pytest.approx(0.5 * 2.0, rel=1e-5)
+    assert sorted(weight for item in items for weight in item.weights or ()) == [0.5, 0.5, 1.0]
+    assert first_loss(policy, list(units), Preference(objective="kto")) == pytest.approx(0.5 * 2.0, rel=1e-5)
 
 
 def test_a_mismatched_completion_answers_another_prompt():
     """Prompts 1, 1, 2 with completions 7, 8, 9: both rows of prompt 1 get 9, the row of prompt 2 gets 7."""
     rows = [Judged((0, 1), (7,), True, 1.0), Judged((0, 1), (8,), False, 1.0), Judged((0, 2), (9,), False, 1.0)]
-    unit = judged_unit(rows)
-    (item,) = unit.items
-    assert isinstance(item, JudgedItem)
-    assert [unit.branches[s.branch] for s in item.mismatched] == [(0, 1, 9), (0, 1, 9), (0, 2, 7)]
-    alone = judged_unit(rows[:2]).items[0]
-    assert isinstance(alone, JudgedItem)
-    assert alone.mismatched == ()
+    assert mismatched(rows) == [((0, 1), (9,)), ((0, 1), (9,)), ((0, 2), (7,))]
+    assert mismatched(rows[:2]) == []
 
 
-def test_groups_are_of_the_size_asked_for(policy: Policy, records: Path):
-    units = KTO(records=records, batch_size=5, group_size=2).source(policy, seed=0).units(0)
-    sizes = [len(i.good) + len(i.bad) for u in units for i in u.items if isinstance(i, JudgedItem)]
-    assert sizes == [2, 2, 1]
+def test_the_reference_point_is_that_of_the_whole_step(policy: Policy, records: Path):
+    """All items of a step carry the same log-ratios, which are those of one mismatched completion a row.
+
+    0 each where the policy is its reference; after a change those of the forest scored as any other.
+    """
+    source = KTO(records=records, batch_size=5).source(policy, seed=0)
+    (measured,) = {item.measured for unit in source.units(0) for item in unit.items if isinstance(item, JudgedItem)}
+    assert len(measured) == 5
+    assert all(total == 0 and tokens >= 1 for total, tokens in measured)
+    weights = [p for name, p in policy.model.named_parameters() if "lora_B" in name]
+    pairs = [((1, 2, 3), (4, 5)), ((6,), (7,))]
+    with torch.no_grad():
+        for weight in weights:
+            weight.add_(0.3)
+    try:
+        found = log_ratios(policy, pairs)
+        for (prompt, tokens), (total, count) in zip(pairs, found, strict=True):
+            forest = build_forest([Unit(((*prompt, *tokens),))])
+            scored = scored_forest(policy, forest, policy.hidden_TD(forest))
+            nodes = forest.paths[0][0][-len(tokens) :]
+            gap = (scored.logprobs(nodes) - scored.reference_logprobs(nodes)).sum()
+            assert total == pytest.approx(float(gap.detach()), abs=1e-5)
+            assert count == len(tokens)
+            assert abs(total) > 1e-3
+    finally:
+        with torch.no_grad():
+            for weight in weights:
+                weight.zero_()
 
 
 def test_methods_and_objectives_that_do_not_go_together_are_refused(records: Path):

@@ -156,33 +156,69 @@ GEMMA2 = GEMMA3.replace(
     "{%- set first_user_prefix = messages[0]['content'] + '\\n\\n' -%}{%- set loop_messages = messages[1:] -%}",
     "{{ raise_exception('System role not supported') }}",
 )
-# The system message goes into the last user turn; results need ids of nine letters.
+# The system message goes into the last user turn, and so do the tools; calls and results have ids of nine letters.
 MISTRAL = """{%- if messages[0]["role"] == "system" %}
     {%- set system_message = messages[0]["content"] %}{%- set loop_messages = messages[1:] %}
 {%- else %}{%- set loop_messages = messages %}{%- endif %}
+{%- if not tools is defined %}{%- set tools = none %}{%- endif %}
 {%- set user_messages = loop_messages | selectattr("role", "equalto", "user") | list %}
-{{- bos_token }}
-{%- for message in loop_messages | rejectattr("role", "equalto", "tool") %}
-    {%- if (message["role"] == "user") != (loop.index0 % 2 == 0) %}
-        {{- raise_exception("After the optional system message, conversation roles must alternate") }}
+{%- set ns = namespace(index=0) %}
+{%- for message in loop_messages %}
+    {%- if message["role"] == "user" or (message["role"] == "assistant" and not message.tool_calls) %}
+        {%- if (message["role"] == "user") != (ns.index % 2 == 0) %}
+            {{- raise_exception("After the optional system message, conversation roles must alternate") }}
+        {%- endif %}
+        {%- set ns.index = ns.index + 1 %}
     {%- endif %}
 {%- endfor %}
+{{- bos_token }}
 {%- for message in loop_messages %}
     {%- if message["role"] == "user" %}
         {%- if tools is not none and (message == user_messages[-1]) %}
-            {{- "[AVAILABLE_TOOLS] [" }}{%- for tool in tools %}{{- tool.function | tojson }}{%- endfor %}
+            {{- "[AVAILABLE_TOOLS] [" }}{%- for tool in tools %}{{- tool.function | tojson }}
+            {%- if not loop.last %}{{- ", " }}{%- endif %}{%- endfor %}
             {{- "][/AVAILABLE_TOOLS]" }}
         {%- endif %}
         {%- if loop.last and system_message is defined %}
             {{- "[INST] " + system_message + "\\n\\n" + message["content"] + "[/INST]" }}
         {%- else %}{{- "[INST] " + message["content"] + "[/INST]" }}{%- endif %}
+    {%- elif message.tool_calls is defined and message.tool_calls is not none %}
+        {{- "[TOOL_CALLS] [" }}
+        {%- for tool_call in message.tool_calls %}
+            {%- set out = tool_call.function|tojson %}
+            {{- out[:-1] }}
+            {%- if not tool_call.id is defined or tool_call.id|length != 9 %}
+                {{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}
+            {%- endif %}
+            {{- ', "id": "' + tool_call.id + '"}' }}
+            {%- if not loop.last %}{{- ", " }}{%- else %}{{- "]" + eos_token }}{%- endif %}
+        {%- endfor %}
+    {%- elif message["role"] == "assistant" %}{{- " " + message["content"]|trim + eos_token}}
     {%- elif message["role"] == "tool" %}
         {%- if not message.tool_call_id is defined or message.tool_call_id|length != 9 %}
             {{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}
         {%- endif %}
-        {{- '[TOOL_RESULTS] {"content": ' + message.content|string + "}[/TOOL_RESULTS]" }}
-    {%- elif message["role"] == "assistant" %}{{- " " + message["content"]|trim + eos_token}}
+        {{- '[TOOL_RESULTS] {"content": ' + message.content|string + ", " }}
+        {{- '"call_id": "' + message.tool_call_id + '"}[/TOOL_RESULTS]' }}
     {%- else %}{{- raise_exception("Only user and assistant roles are supported") }}{%- endif %}
+{%- endfor %}
+"""
+# No system marks, no spaces: the calls come behind the words, without ids in them.
+MISTRAL_ARGS = """{{- bos_token }}
+{%- for message in messages %}
+    {%- if message["role"] == "system" %}{{- "[SYSTEM_PROMPT]" + message["content"] + "[/SYSTEM_PROMPT]" }}
+        {%- if tools %}{{- "[AVAILABLE_TOOLS]" + tools|tojson + "[/AVAILABLE_TOOLS]" }}{%- endif %}
+    {%- elif message["role"] == "user" %}
+        {%- if tools and loop.first %}{{- "[AVAILABLE_TOOLS]" + tools|tojson + "[/AVAILABLE_TOOLS]" }}{%- endif %}
+        {{- "[INST]" + message["content"] + "[/INST]" }}
+    {%- elif message["role"] == "assistant" %}
+        {%- if message.content %}{{- message.content }}{%- endif %}
+        {%- if message.tool_calls %}{%- for call in message.tool_calls %}
+            {{- "[TOOL_CALLS]" + call.function.name + "[ARGS]" + call.function.arguments|tojson }}
+        {%- endfor %}{%- endif %}
+        {{- eos_token }}
+    {%- elif message["role"] == "tool" %}{{- "[TOOL_RESULTS]" + message.content + "[/TOOL_RESULTS]" }}
+    {%- endif %}
 {%- endfor %}
 """
 # The end-of-text token closes the whole unless an answer is to come.
@@ -205,7 +241,14 @@ DEEPSEEK_R1 = """{% set ns = namespace(is_first=false, is_tool=false, is_output_
 {%- set ns.system_prompt = message['content'] %}{%- endif %}{%- endfor %}{{bos_token}}{{ns.system_prompt}}
 {%- for message in messages %}
     {%- if message['role'] == 'user' %}{%- set ns.is_tool = false -%}{{'<｜User｜>' + message['content']}}{%- endif %}
-    {%- if message['role'] == 'assistant' and message['content'] is not none %}
+    {%- if message['role'] == 'assistant' and 'tool_calls' in message %}{%- set ns.is_tool = false -%}
+        {%- for tool in message['tool_calls'] %}
+            {%- if loop.first %}{{'<｜Assistant｜>' + message['content'] + '<｜tool▁calls▁begin｜>'}}{%- endif %}
+            {{- '<｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name']}}
+            {{- '\\n```json\\n' + tool['function']['arguments'] + '\\n```<｜tool▁call▁end｜>'}}
+            {%- if not loop.last %}{{'\\n'}}{%- endif %}
+        {%- endfor %}{{'<｜tool▁calls▁end｜><｜end▁of▁sentence｜>'}}
+    {%- elif message['role'] == 'assistant' %}
         {%- if ns.is_tool %}{{'<｜tool▁outputs▁end｜>' + message['content'] + '<｜end▁of▁sentence｜>'}}
             {%- set ns.is_tool = false -%}
         {%- else %}{% set content = message['content'] %}
@@ -234,13 +277,34 @@ HARMONY = """{{- "<|start|>system<|message|>You are a chat model.\\nCurrent date
 {%- if developer_message or tools %}
     {{- "<|start|>developer<|message|>" }}
     {%- if developer_message %}{{- "# Instructions\\n\\n" }}{{- developer_message }}{{- "\\n\\n" }}{%- endif %}
-    {%- if tools %}{{- "# Tools\\n\\nnamespace functions {}" }}{%- endif %}
+    {%- if tools %}{{- "# Tools\\n\\n## functions\\n\\nnamespace functions {\\n\\n" }}
+        {%- for tool in tools %}{{- "// " + tool.function.description + "\\n" }}
+            {{- "type " + tool.function.name + " = (_: any) => any;\\n\\n" }}
+        {%- endfor %}{{- "} // namespace functions" }}{%- endif %}
     {{- "<|end|>" }}
 {%- endif %}
 {%- set last_tool_call = namespace(name=none) %}
 {%- for message in loop_messages -%}
     {%- if message.role == 'assistant' -%}
-        {%- if loop.last and not add_generation_prompt %}
+        {%- if "tool_calls" in message %}
+            {%- set future_final_message = namespace(found=false) %}
+            {%- for future_message in loop_messages[loop.index:] %}
+                {%- if future_message.role == 'assistant' and "tool_calls" not in future_message %}
+                    {%- set future_final_message.found = true %}
+                {%- endif %}
+            {%- endfor %}
+            {%- set tool_call = message.tool_calls[0].function %}
+            {%- if message.content and message.thinking %}
+                {{- raise_exception("Cannot pass both content and thinking in a message with tool calls!") }}
+            {%- elif message.content and not future_final_message.found %}
+                {{- "<|start|>assistant<|channel|>analysis<|message|>" + message.content + "<|end|>" }}
+            {%- elif message.thinking and not future_final_message.found %}
+                {{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}
+            {%- endif %}
+            {{- "<|start|>assistant to=functions." + tool_call.name + "<|channel|>commentary json<|message|>" }}
+            {{- tool_call.arguments|tojson + "<|call|>" }}
+            {%- set last_tool_call.name = tool_call.name %}
+        {%- elif loop.last and not add_generation_prompt %}
             {%- if "thinking" in message %}
                 {{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}
             {%- endif %}
@@ -252,6 +316,8 @@ HARMONY = """{{- "<|start|>system<|message|>You are a chat model.\\nCurrent date
         {%- if last_tool_call.name is none %}
             {{- raise_exception("Message has tool role, but there was no previous tool call!") }}
         {%- endif %}
+        {{- "<|start|>functions." + last_tool_call.name }}
+        {{- " to=assistant<|channel|>commentary<|message|>" + message.content|tojson + "<|end|>" }}
     {%- elif message.role == 'user' -%}
         {{- "<|start|>user<|message|>" + message.content + "<|end|>" }}
     {%- endif -%}
@@ -269,6 +335,7 @@ FAMILIES = {
     "gemma 2": Family(GEMMA2, "<end_of_turn>", "<start_of_turn>model\n", bos="<bos>", eos="<eos>"),
     "gemma 3": Family(GEMMA3, "<end_of_turn>", "<start_of_turn>model\n", bos="<bos>", eos="<eos>"),
     "mistral": Family(MISTRAL, "</s>", "", bos="<s>"),
+    "mistral args": Family(MISTRAL_ARGS, "</s>", "", bos="<s>"),
     "phi 3": Family(PHI3, "<|end|>", "<|assistant|>\n", eos="<|endoftext|>"),
     "phi 4": Family(PHI4, "<|im_end|>", "<|im_start|>assistant<|im_sep|>", eos="<|endoftext|>"),
     "deepseek v3": Family(DEEPSEEK_V3, "<｜end▁of▁sentence｜>", "<｜Assistant｜>", bos="<｜begin▁of▁sentence｜>"),

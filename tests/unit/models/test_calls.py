@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postgrad.core.message import Message, Opaque, Text, ToolCall
@@ -18,6 +18,7 @@ JSON = st.recursive(
 PLAIN = JSON.filter(lambda value: "</tool_call>" not in repr(value))
 
 
+@settings(deadline=None)
 @given(name=st.text(min_size=1, max_size=12), arguments=st.dictionaries(st.text(max_size=6), PLAIN, max_size=4))
 def test_a_call_is_read_back_as_it_was_written(name: str, arguments: dict[str, object]) -> None:
     written = action_text(Message("assistant", (ToolCall("x", name, "{}", arguments),)))

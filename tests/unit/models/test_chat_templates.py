@@ -22,6 +22,15 @@ CONVERSATION = [
     Message.of("user", "Thanks"),
     Message.of("assistant", "You are welcome."),
 ]
+# How the families whose templates write calls write one, as far as it is the same in any place.
+CALLS = {
+    "llama 3": '{"name": "add", "parameters": {"a": 1}}',
+    "mistral": '{"name": "add", "arguments": {"a": 1}, "id": "122c59708"}',
+    "mistral args": '[TOOL_CALLS]add[ARGS]{"a": 1}',
+    "deepseek v3": '<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{"a": 1}\n```<｜tool▁call▁end｜>',
+    "deepseek r1": '<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{"a": 1}\n```<｜tool▁call▁end｜>',
+    "gpt-oss": ' to=functions.add<|channel|>commentary json<|message|>{"a": 1}<|',
+}
 every_family = pytest.mark.parametrize("name", FAMILIES)
 
 
@@ -64,7 +73,7 @@ def test_the_family_s_mark_ends_an_answer_and_nothing_else_stops(name: str) -> N
     action = render.action(Message.of("assistant", "A"))
     assert text_of(render, action[-1:]) == family.stop
     stops = {text_of(render, [token]) for token in render.stop_ids}
-    assert stops == {family.stop, family.eos or family.stop}
+    assert stops == {family.stop, family.eos or family.stop} | ({"<|call|>"} if name == "gpt-oss" else set())
     assert not render.stop_ids & set(action[:-1])
 
 
@@ -137,10 +146,21 @@ def test_results_of_parallel_calls_are_all_shown(name: str) -> None:
     """Two results in a row, which templates with strict alternation get in one turn."""
     render = renderer(name)
     text = text_of(render, render.prompt([Message.of("user", "1 + 2?"), CALLING, *RESULTS], [TOOL]))
-    shown = 'a \\"b\\"\\nc' if name == "llama 3" else 'a "b"\nc'
+    shown = 'a \\"b\\"\\nc' if name in ("llama 3", "gpt-oss") else 'a "b"\nc'
     assert shown in text
     assert text.index("Let me see.") < text.index(shown)
-    assert text.count('<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>') == 2
+    assert text.count(CALLS.get(name, '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>')) == 2
+
+
+@every_family
+def test_results_keep_the_order_of_their_calls(name: str) -> None:
+    render = renderer(name)
+    calls = [ToolCall.from_raw(id=f"callnum0{k}", name="add", raw=f'{{"a": {k}}}') for k in (1, 2)]
+    both = Message("tool", (ToolResult("callnum01", "first"), ToolResult("callnum02", "second")))
+    for results in ([both], [Message("tool", (block,)) for block in both.blocks]):
+        prompt = render.prompt([Message.of("user", "U"), Message("assistant", tuple(calls)), *results], [TOOL])
+        text = text_of(render, prompt)
+        assert text.index("first") < text.index("second")
 
 
 @every_family

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -332,3 +332,17 @@ def test_pairs_and_judged_completions_are_not_mixed_up():
             channel.loss(scored, placed([one]))
         with pytest.raises(ConfigError, match="do not go together"):
             channel.count(list(one.items))
+
+
+@pytest.mark.parametrize(("length", "expected"), [("sum", 0.3), ("mean", 0.15)])
+def test_kto_s_reference_point_may_be_measured_before(length: Literal["sum", "mean"], expected: float):
+    """z0 = max(0, mean of (0.4 over 2 tokens, 0.2 over 2 tokens)): 0.3 in sums, 0.15 in means; negative ones give 0."""
+    unit = Unit(((0, 1, 2),), (JudgedItem((Span(0, (1, 2)),), (), (), None, ((0.4, 2), (0.2, 2))),))
+    scored, _ = scored_by_hand([unit], uniform(4))
+    _, metrics = Preference(objective="kto", length=length).loss(scored, placed([unit]))
+    assert metrics["z0"].total == pytest.approx(expected)
+    below = Unit(((0, 1, 2),), (JudgedItem((Span(0, (1, 2)),), (), (), None, ((-0.4, 2),)),))
+    scored, _ = scored_by_hand([below], uniform(4))
+    total, metrics = Preference(objective="kto").loss(scored, placed([below]))
+    assert metrics["z0"].total == 0
+    assert float(total.detach()) == pytest.approx(0.5)

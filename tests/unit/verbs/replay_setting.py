@@ -60,6 +60,12 @@ class Shy(ScriptedActor):
         return cls(config.name, lambda ask: Message.of("assistant", "I would rather not."))
 
 
+class Unsaid(Sure):
+    """May be anywhere: it does not say."""
+
+    local = False
+
+
 class Judge(ScriptedActor):
     """Prefers the action with Rome in it, wherever it stands."""
 

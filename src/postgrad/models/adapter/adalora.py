@@ -52,7 +52,10 @@ class AdaLoraSchedule:
 
     def after_step(self, step: int) -> None:
         """Update importances from the gradients, which are still there, and mask to the budget of `step`."""
-        self._model.base_model.update_and_allocate(step + 1)
+        peft, tuner = self._model.peft_config["default"], self._model.base_model
+        if step + 1 == peft.total_step - peft.tfinal and not tuner.rankallocator.exp_avg_ipt:
+            tuner.rankallocator.update_ipt(tuner.model)  # so short a run that the ranks are fixed with its first step
+        tuner.update_and_allocate(step + 1)
 
     def tensors(self) -> dict[str, Tensor]:
         """Importances, and which triplets are left."""

@@ -110,3 +110,12 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(at: int, tmp_path: Path) -> 
     assert torch.equal(logits(resumed), logits(whole))
     assert ranks(resumed) == ranks(whole)
     assert sum(ranks(whole)) == 28
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_shortest_runs_end_at_the_target_rank(steps: int) -> None:
+    """The ranks may be fixed with the first step, whose importances are then all that there are; 4 are left of 6."""
+    policy = fresh("adalora")
+    train(policy, steps=steps)
+    kept = [sum(ranks) for ranks in policy.model.peft_config["default"].rank_pattern.values()]
+    assert sum(kept) / len(kept) == pytest.approx(4, abs=0.5)

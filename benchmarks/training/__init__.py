@@ -1,0 +1,1 @@
+"""Cases of `benchmarks/train.py`: data, our arm, the peers' arms."""
