@@ -112,16 +112,21 @@ def _blocks(content: Sequence[Any], names: ToolNames) -> list[Block]:
         if kind == "text" and part.get("text"):
             blocks.append(Text(str(part["text"])))
         elif kind == "thinking":
-            blocks.append(Reasoning(str(part.get("thinking") or ""), signature=part.get("signature")))
+            blocks.append(Reasoning(str(part.get("thinking") or ""), signature=_word(part.get("signature"))))
         elif kind == "redacted_thinking":
-            blocks.append(Reasoning(encrypted=part.get("data")))
+            blocks.append(Reasoning(encrypted=_word(part.get("data"))))
         elif kind == "tool_use":
             name = names.original(str(part.get("name") or ""))
             given = part.get("input")
             raw = given if isinstance(given, str) else plain_json({} if given is None else given)
             place = sum(isinstance(block, ToolCall) for block in blocks)
-            blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=raw, provider_id=part.get("id")))
+            blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=raw, provider_id=_word(part.get("id"))))
     return blocks
+
+
+def _word(value: object) -> str | None:
+    """As text: what is of another type could be kept, and not be read again, so that it would be paid for twice."""
+    return None if value is None else str(value)
 
 
 def _usage(raw: object) -> Usage | None:

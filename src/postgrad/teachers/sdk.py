@@ -55,7 +55,7 @@ async def post(sdk: ModuleType, client: Any, route: Route, body: dict[str, Any],
             return await client.post(route.path, body=body, cast_to=object, options=options)
         kind = sdk.AsyncStream[object]
         stream = await client.post(route.path, body=body, cast_to=object, options=options, stream=True, stream_cls=kind)
-        return route.join([part async for part in stream])
+        return _joined(route, [part async for part in stream])
     except sdk.APITimeoutError as error:
         raise CallFailed("connection", f"not reached in {CONNECT:g} s") from error
     except sdk.APIStatusError as error:
@@ -69,6 +69,14 @@ async def post(sdk: ModuleType, client: Any, route: Route, body: dict[str, Any],
         raise broken(error) from error
     except (sdk.APIError, ValueError) as error:
         raise CallFailed("invalid_reply", f"the endpoint gave no JSON: {error}") from error
+
+
+def _joined(route: Route, parts: Sequence[object]) -> dict[str, Any]:
+    """The whole answer. The joins read foreign JSON by its documented types; where it has others it is no answer."""
+    try:
+        return route.join(parts)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CallFailed("invalid_reply", f"something else than a stream: {error}") from error
 
 
 def _http_error(sdk: ModuleType) -> type[Exception]:

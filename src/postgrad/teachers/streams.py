@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from postgrad.core.canonical import plain_json
 from postgrad.teachers.failures import CallFailed
 
 Body = dict[str, Any]
@@ -79,20 +80,25 @@ def joined_chat(parts: Sequence[object]) -> Body:
 
 
 def _join_call(calls: list[Body], part: Any) -> None:
-    """Add a piece of a call; a server that does not count its calls gives each an id of its own."""
+    """Add a piece of a call. A server that does not count its calls, or gives all one place, gives each its own id.
+
+    Some give every piece of a call a new id: a call begins where a tool is named with it.
+    """
     if not isinstance(part, dict):
         return
-    place, name = part.get("index"), part.get("id")
+    place, name, function = part.get("index"), part.get("id"), part.get("function") or {}
     if place is not None:
-        known = next((call for call in calls if call["index"] == place), None)
+        known = next((call for call in reversed(calls) if call["index"] == place), None)
+        if known is not None and function.get("name") and None not in (name, known["id"]) and name != known["id"]:
+            known = None
     else:
         known = calls[-1] if calls and name in (None, calls[-1]["id"]) else None
     if known is None:
         known = {"index": place, "id": name, "function": {"name": "", "arguments": ""}}
         calls.append(known)
-    function = part.get("function") or {}
+    given = function.get("arguments") or ""
     known["function"]["name"] = known["function"]["name"] or function.get("name") or ""
-    known["function"]["arguments"] += function.get("arguments") or ""
+    known["function"]["arguments"] += given if isinstance(given, str) else plain_json(given)
 
 
 def _join_block(block: Body, delta: Body) -> None:

@@ -167,6 +167,40 @@ def test_servers_that_do_not_count_their_calls() -> None:
     ]
 
 
+def test_a_server_that_puts_all_calls_in_one_place() -> None:
+    """Index 0 for both: the second id begins the second call. A new id without a name goes on with the call."""
+    deltas = [
+        called(index=0, id="a", function={"name": "f", "arguments": '{"x"'}),
+        called(index=0, id="a2", function={"arguments": ": 1}"}),
+        called(index=0, id="b", function={"name": "g", "arguments": {"y": 2}}),
+    ]
+    calls = joined_completion([*deltas, chunk({}, "stop")])["choices"][0]["message"]["tool_calls"]
+    assert [call["function"] for call in calls] == [
+        {"name": "f", "arguments": '{"x": 1}'},
+        {"name": "g", "arguments": '{"y": 2}'},
+    ]
+
+
+WRONG_TYPES = {
+    "openai": [{"choices": [None]}, {"choices": [{"delta": "x"}]}, called(index=0, function=1)],
+    "anthropic": [
+        {"type": "content_block_start", "index": "x", "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": 1}},
+        {"type": "message_delta", "delta": [1]},
+    ],
+    "ollama": [{"message": 1}],
+}
+
+
+@pytest.mark.parametrize(("kind", "part"), [(kind, part) for kind, parts in WRONG_TYPES.items() for part in parts])
+def test_parts_of_the_wrong_type_are_no_crash(tmp_path: Path, kind: str, part: dict[str, Any]) -> None:
+    said = f"{json.dumps(part)}\n".encode() if kind == "ollama" else sse([part], named=kind == "anthropic")[0]
+    parts = STREAMS[kind]
+    with answering(Bytes([chunked(*parts[:-1], said, parts[-1], end=True)])) as (url, _):
+        answer = answered(tmp_path, of_kind(kind, url))
+    assert (answer.message, answer.error) in ((None, "invalid_reply"), (None, "truncated"))
+
+
 @pytest.mark.parametrize("chunks", [[], [1], ["x"], [chunk({"content": "hi"})]])
 def test_what_is_no_whole_stream(chunks: list[Any]) -> None:
     with pytest.raises(CallFailed):
