@@ -97,7 +97,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         ([str(store), row["id"], "7"], "no such step"),
         ([str(store), "a", "b", "c"], "expected FOLDER"),
         ([str(tmp_path / "run"), "x"], "traces are shown of a store, this is a run"),
-        ([], "what"),
+        ([], "nothing to show; expected FOLDER, STORE TRACE [STEP], or --memory RECIPE"),
     ):
         done = CliRunner().invoke(command, words)
         assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
