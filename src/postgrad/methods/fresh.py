@@ -93,7 +93,9 @@ class Rollouts(Config):
                 raise ConfigError(f"credit.{name} with rollouts.max_turns above 1", do="leave one of them out")
         by_group = self.estimator.by_group  # made here, so that what it refuses is refused before anything is loaded
         if self.credit.idle == "resample" and not by_group:
-            raise ConfigError(f"credit.idle: resample with advantage {self.advantage}: groups with equal rewards are not idle")
+            raise ConfigError(
+                f"credit.idle: resample with advantage {self.advantage}: groups with equal rewards are not idle"
+            )
         return self
 
     @property

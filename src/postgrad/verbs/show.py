@@ -69,7 +69,9 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
         return memory(config.memory)
     if not config.what or len(config.what) > 3:
         raise ConfigError(
-            "nothing to show", got=" ".join(config.what) or None, expected="FOLDER, STORE TRACE [STEP], or --memory RECIPE"
+            "nothing to show",
+            got=" ".join(config.what) or None,
+            expected="FOLDER, STORE TRACE [STEP], or --memory RECIPE",
         )
     path = Path(config.what[0])
     if not path.is_dir():
