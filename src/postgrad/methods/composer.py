@@ -58,7 +58,7 @@ class Composer(Config):
     """Weight of the trace-replay preference."""
     rollouts: Rollouts = Rollouts()
     """Fresh rollouts."""
-    hints: int = 8
+    hints: Annotated[int, Field(ge=0)] = 8
     """Failed completions per step that become self-distillation rows (when alpha > 0)."""
     replay: Replay | None = None
     """Recorded rows; needed for beta > 0."""

@@ -280,10 +280,14 @@ def test_every_number_changes_what_is_trained_on(policy: Policy, field: str):
     assert first != second
 
 
-def _units(policy: Policy, rollouts: dict[str, Any]) -> str:
-    method = Composer.model_validate({"alpha": 0.5, "hints": 4, "rollouts": COIN | rollouts})
+def _units(policy: Policy, rollouts: dict[str, Any], hints: int = 4) -> str:
+    method = Composer.model_validate({"alpha": 0.5, "hints": hints, "rollouts": COIN | rollouts})
     made = method.source(policy, seed=3)
     return told([unit for step in range(3) for unit in made.units(step)])
+
+
+def test_so_many_failures_are_hinted(policy: Policy):
+    assert _units(policy, {}, hints=1) != _units(policy, {})
 
 
 def test_the_same_numbers_change_nothing(policy: Policy):

@@ -54,13 +54,12 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "gkd.on_policy": (BRIEF, 1.0),
     "gkd.max_new_tokens": (BRIEF | {"on_policy": 1.0}, 3),
     "composer.alpha": (HINTED, 0.7),
-    "composer.hints": (HINTED, 1),
     "composer.beta": (GROUPED, 0.7),
     "composer.replay.batch_size": (GROUPED, 1),
     "composer.replay.max_length": (GROUPED, 40),
     "composer.replay.hint_rows": (HINTED, 3),
 }
-ELSEWHERE = ("composer.rollouts.", "es.")
+ELSEWHERE = ("composer.rollouts.", "composer.hints", "es.")
 ROWS = [
     Record((Message.of("user", f"{name} {'long ' * n}"),), Message.of("assistant", "yes"), **more)
     for n, name in enumerate(("one", "two", "three", "four"), 1)
