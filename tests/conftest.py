@@ -12,9 +12,14 @@ import zlib
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import settings
 
 # Before any test imports torch: tiny models are slower on several threads, and CI machines have few.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A deadline measures what else the machine does, not us.
+settings.register_profile("without_deadline", deadline=None)
+settings.load_profile("without_deadline")
 
 PARTS = 4
 

@@ -40,6 +40,8 @@ def test_two_workers_train_what_one_does(tmp_path: Path) -> None:
     assert one.returncode == 0, one.stderr[-2000:]
     assert two.returncode == 0, two.stderr[-2000:]
     results = [json.loads(run.stdout) for run in (one, two)]  # one object on stdout, not one a worker
+    lines = [(tmp_path / run / "metrics.jsonl").read_text().splitlines() for run in ("one", "two")]
+    assert [len(own) for own in lines] == [2, 2]  # two that do not know of each other would each write every step
     first, second = (load_file(Path(r["artifact"]) / "model.safetensors") for r in results)
     assert first.keys() == second.keys()
     for name, weight in first.items():

@@ -49,6 +49,28 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, plain_json(value) + "\n")
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Add `line` and its end, all of it or nothing; on return it is with the system, so no kill can lose it.
+
+    A full disk takes a part of what it is given and calls that no error. Not covered: two writers on a full disk.
+
+    Raises:
+        OutsideFailure: the disk is full or not writable.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as stream:
+            before, left = os.fstat(stream.fileno()).st_size, line + b"\n"
+            try:
+                while left:
+                    left = left[stream.write(left) :]
+            except OSError:
+                os.ftruncate(stream.fileno(), before)
+                raise
+    except OSError as error:
+        raise OutsideFailure(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` write a folder beside `path`, then put it in place; a folder already there is replaced.
 

@@ -40,6 +40,22 @@ def set_threads() -> int:
     return torch.get_num_threads()
 
 
+def usable_device(name: str) -> torch.device:
+    """The torch device of that name, proved by a number put there and read back.
+
+    Raises:
+        ConfigError: no device is called so, or this machine or this build of torch has none.
+    """
+    try:
+        device = torch.device(name)
+        torch.zeros((), device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch refuses a device with any of them
+        why = str(error).strip().partition("\n")[0]
+        expected = "cpu, or cuda where torch sees a GPU"
+        raise ConfigError(f"the device cannot be used ({why})", got=name, expected=expected) from None
+    return device
+
+
 def bf16_is_faster(device: torch.device) -> bool:
     """Whether bf16 products are enough faster than fp32 ones on `device` for autocast to be worth it."""
     if device.type != "cpu":

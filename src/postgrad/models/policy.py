@@ -39,7 +39,7 @@ from postgrad.models.adapter.start import Start
 from postgrad.models.adapter.variants import AdaLora
 from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
 from postgrad.models.load import is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
-from postgrad.models.machine import bf16_is_faster, set_threads
+from postgrad.models.machine import bf16_is_faster, set_threads, usable_device
 from postgrad.models.render import Renderer
 from postgrad.models.resolve import resolve_model
 from postgrad.models.selfcheck import Layout, choose_layout
@@ -256,13 +256,14 @@ def load_policy(
             measured faster.
 
     Raises:
-        ConfigError: unknown model or dtype, or an adapter that fits nothing.
+        ConfigError: unknown model or dtype, no such device, or an adapter that fits nothing.
         DataError: a folder whose model or adapter does not load.
         MissingDependency: the weights shall be held in 4 bits, and bitsandbytes is not installed.
     """
     if dtype not in DTYPES:
         raise ConfigError("unknown dtype", got=dtype, expected=" or ".join(DTYPES))
     set_threads()
+    target = usable_device(device)
     source, weights = resolve_model(str(name)), DTYPES[dtype]
     model: PreTrainedModel | PeftModel
     start: Start | None = None
@@ -277,8 +278,8 @@ def load_policy(
         start = Start.of(model, config, fresh=False)
     else:
         model = load_plain(source, dtype=weights)
-    model.to(device)
-    autocast = torch.bfloat16 if dtype == "auto" and bf16_is_faster(torch.device(device)) else None
+    model.to(target)
+    autocast = torch.bfloat16 if dtype == "auto" and bf16_is_faster(target) else None
     return make_policy(str(name), model, load_tokenizer(source), autocast=autocast, start=start)
 
 

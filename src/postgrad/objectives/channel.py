@@ -32,8 +32,9 @@ IntsN = NDArray[np.int64]
 ItemT = TypeVar("ItemT")
 ItemT_contra = TypeVar("ItemT_contra", contravariant=True)
 
-# A channel is a frozen pydantic dataclass: its fields are its configuration and a misspelt one is an error.
-STRICT = ConfigDict(extra="forbid")
+# A channel is a frozen pydantic dataclass: its fields are its configuration; a misspelt one and a number
+# that is none are errors.
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Mean(NamedTuple):

@@ -156,7 +156,7 @@ class TaughtRows:
         return float(losses_N.sum()) if self._estimate is None else self._estimate
 
     def _full(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        return weighed_jsd(settings, own_CV, other_CV, outcomes=other_CV.shape[1])
+        return weighed_jsd(settings, own_CV, other_CV, whole_CV=other_CV)
 
     def _top_k(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         whose_CV = own_CV if settings.top_of == "student" else other_CV
@@ -165,7 +165,7 @@ class TaughtRows:
             own_CB, other_CB = (renormalised(all_CV.gather(1, ids_CK)) for all_CV in (own_CV, other_CV))
         else:
             own_CB, other_CB = (with_tail(all_CV, ids_CK) for all_CV in (own_CV, other_CV))
-        losses_C, slopes_CB = weighed_jsd(settings, own_CB, other_CB, outcomes=other_CV.shape[1])
+        losses_C, slopes_CB = weighed_jsd(settings, own_CB, other_CB, whole_CV=other_CV)
         return losses_C, spread(own_CV, torch.ones_like(ids_CK), ids_CK, slopes_CB)
 
     def _sampled(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
@@ -236,13 +236,16 @@ class LoggedRows:
         return float(losses_N.sum())
 
 
-def weighed_jsd(settings: Divergence, own_CB: Tensor, other_CB: Tensor, *, outcomes: int) -> tuple[Tensor, Tensor]:
-    """The divergence with its slope; with `entropy`, two of them weighed by the teacher's. `outcomes` is V."""
+def weighed_jsd(settings: Divergence, own_CB: Tensor, other_CB: Tensor, *, whole_CV: Tensor) -> tuple[Tensor, Tensor]:
+    """The divergence with its slope; with `entropy`, two of them weighed by that of the teacher's `whole_CV`.
+
+    Of the K named tokens alone the entropy is at most ln(K + 1): a threshold above it would never be passed.
+    """
     if settings.entropy is None:
         return jsd(own_CB, other_CB, settings.beta)
-    entropies_C = entropy(other_CB)
+    entropies_C = entropy(whole_CV)
     if settings.entropy == "soft":
-        cover_C = (entropies_C / math.log(outcomes)).clamp(0, 1)
+        cover_C = (entropies_C / math.log(whole_CV.shape[1])).clamp(0, 1)
         seek_C = 1 - cover_C
     else:
         cover_C = (entropies_C > settings.entropy).to(own_CB.dtype)

@@ -88,6 +88,11 @@ def is_bool(annotation: Any) -> bool:
     )
 
 
+def is_number(annotation: Any) -> bool:
+    """Whether the field is a number, or a number or nothing."""
+    return set(type_name(annotation).split(" | ")) <= {"integer", "number", "null"}
+
+
 _PLAIN = {type(None): "null", Path: "path", str: "text", bool: "yes/no", int: "integer", float: "number", Any: "any"}
 
 

@@ -67,8 +67,8 @@ def _is_hook(event: Event) -> bool:
 
 
 def _is_fault(event: Event, told_calls: set[str | None]) -> bool:
-    flagged = event.kind in FAULTS or event.data.get("is_error") is True
-    return flagged and (event.data.get("call") is None or event.data["call"] not in told_calls)
+    flagged, call = event.kind in FAULTS or event.data.get("is_error") is True, event.data.get("call")
+    return flagged and not (isinstance(call, str) and call in told_calls)
 
 
 def _fault(history: History, step: Step, event: Event) -> Site:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -50,9 +51,14 @@ def read_records(path: Path) -> Iterator[Record]:
     """The rows of `path`.
 
     Raises:
-        DataError: the file is missing, or a line is no record; the line is named.
+        DataError: the file is missing, a line is no record (the line is named), or a row has a weight that is none.
     """
-    return read_lines(path, Record)
+    for number, record in enumerate(read_lines(path, Record), 1):
+        if not (math.isfinite(record.weight) and record.weight >= 0):
+            raise DataError(
+                f"{path} row {number}: its weight", got=record.weight, expected="a finite number of 0 or more"
+            )
+        yield record
 
 
 def read_lines(path: Path, Type: type[StructT]) -> Iterator[StructT]:

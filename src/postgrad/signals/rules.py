@@ -64,7 +64,7 @@ _USAGE = Phrases(
     r"|no rule to make target",
     re.IGNORECASE | re.MULTILINE,
 )
-_HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export"})
+_HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export", "set"})
 _LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
 
 
@@ -188,8 +188,9 @@ def _no_match(evidence: Evidence) -> bool:
     if not names or evidence.outcome.code not in ((1, 123) if "xargs" in line else (1,)):
         return False
     rows = [row for row in evidence.outcome.output.splitlines() if row.strip()]
-    if names[-1] not in SEARCHES:  # `[ -f a ] && cat a`
-        return not rows and all(name in SEARCHES | PROBES for name in names)
+    if names[-1] not in SEARCHES:  # `[ -f a ] && cat a`, `grep x a && echo yes`
+        asked = any(name in SEARCHES | PROBES for name in names)
+        return not rows and asked and all(name in SEARCHES | PROBES | _HARMLESS for name in names)
     before = names[:-1] if "&&" in parse_line(line).after else ()
     if rows and any(name not in SEARCHES | PROBES | _HARMLESS for name in before):
         return False

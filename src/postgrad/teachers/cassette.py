@@ -17,7 +17,8 @@ import msgspec
 
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.canonical import canonical_json
-from postgrad.core.errors import DataError, OutsideFailure
+from postgrad.core.errors import DataError
+from postgrad.core.files import append_line
 from postgrad.teachers.cache import AskDigest
 
 
@@ -92,12 +93,7 @@ class Recorder:
             return
         self._known.add(key)
         line = canonical_json(msgspec.to_builtins(Recorded(self._redact(ask), answer, sampling, key)))
-        try:
-            self.tape.parent.mkdir(parents=True, exist_ok=True)
-            with self.tape.open("ab", buffering=0) as stream:
-                stream.write(line.encode() + b"\n")
-        except OSError as error:
-            raise OutsideFailure(f"cannot write {self.tape}: {error.strerror or error}") from error
+        append_line(self.tape, line.encode())
 
 
 def _read(tape: Path) -> list[Recorded]:

@@ -9,6 +9,7 @@ ask after ask is left alone. Not covered: batch APIs.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from dataclasses import dataclass, field
@@ -17,13 +18,14 @@ import msgspec
 
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.canonical import canonical_json, content_id
+from postgrad.core.errors import ConfigError
 from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.failures import MAYBE_BILLED, CallFailed
 from postgrad.teachers.journal import Journal, Line
 from postgrad.teachers.once import PerLoop
 from postgrad.teachers.prices import FREE, Price
-from postgrad.teachers.provider import Body, Provider, Reply, Send, host_of
+from postgrad.teachers.provider import Body, Provider, Reply, Send, host_of, most_written
 from postgrad.teachers.tokens import Meter
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; of waits that the endpoint did not ask for
@@ -171,13 +173,13 @@ class Connection:
     async def _paid(self, call: Call) -> Answer:
         """One try with its money: reserved, tried, kept, settled, in this order."""
         body = self.endpoint.provider.body(call.sent, call.sampling, shared=call.shared)
-        read, written = self.meter.most(call.ask, call.sampling, lane=call.trace)
-        reserved = (read * self.endpoint.price.dearest_input + written * self.endpoint.price.output) / 1e6
+        reserved = self._most(call, body)
         await self.gateway.budget.reserve(reserved)
-        end, uncertain = Line("settled", "", call.teacher, outcome="interrupted"), reserved
+        end, uncertain = Line("settled", "", call.teacher, outcome="interrupted"), 0.0
         name = self.gateway.journal.name()
         try:
             self.gateway.journal.write(self._leaving(call, name, body, reserved))
+            uncertain = reserved
             reply, seconds = await self._try(body, call)
             answer = self._priced(call, reply, seconds)
             self.cache.put(call.key, answer)
@@ -190,8 +192,25 @@ class Connection:
             end = Line("settled", "", call.teacher, outcome=failed.kind, status=failed.status)
             raise
         finally:
-            self.gateway.journal.write(msgspec.structs.replace(end, call=name, trace=call.trace, uncertain=uncertain))
-            await self.gateway.budget.settle(reserved, paid=end.cost, uncertain=uncertain)
+            end = msgspec.structs.replace(end, call=name, trace=call.trace, uncertain=uncertain)
+            try:
+                self.gateway.journal.write(end)
+            finally:  # also where the disk is full: others wait for this money
+                await self.gateway.budget.settle(reserved, paid=end.cost, uncertain=uncertain)
+
+    def _most(self, call: Call, body: Body) -> float:
+        """US dollars that a try may cost, by what the request says itself: a recipe's `extra` may have changed it."""
+        read, written = self.meter.most(call.ask, call.sampling, lane=call.trace)
+        price, asked = self.endpoint.price, most_written(body)
+        if asked == math.inf and price.output and self.gateway.budget.limit is not None:
+            raise ConfigError(
+                f"teacher {call.teacher}: no budget holds for answers of any length",
+                got="`extra` without a limit of tokens",
+                expected="max_tokens: N, or as the API names it",
+                do="set it in `extra`, or leave the budget out",
+            )
+        longest = written if asked == math.inf else max(written, asked)
+        return (read * price.dearest_input + longest * price.output) / 1e6
 
     async def _try(self, body: Body, call: Call) -> tuple[Reply, float]:
         seconds = self.endpoint.limits.seconds(call.sampling)

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from postgrad.core.errors import OutsideFailure
+from postgrad.core.files import append_line
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,14 +64,8 @@ class Journal:
         """Add a line; it is with the system when this returns, so that killing the process cannot lose it."""
         line = msgspec.structs.replace(line, time=round(time.time(), 3))
         self.lines.append(line)
-        if self.path is None:
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as stream:
-                stream.write(msgspec.json.encode(line) + b"\n")
-        except OSError as error:
-            raise OutsideFailure(f"cannot write {self.path}: {error.strerror or error}") from error
+        if self.path is not None:
+            append_line(self.path, msgspec.json.encode(line))
 
     def reconcile(self, cost_of: Callable[[str], float | None]) -> None:
         """Settle what a killed process left open: at the cost in the cache, else as money that may be gone.

@@ -124,6 +124,7 @@ def _usage(raw: object) -> Usage | None:
     if not isinstance(raw, dict) or not isinstance(raw.get("prompt_tokens"), int):
         return None
     details = raw.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else raw.get("prompt_cache_hit_tokens")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    cached = raw.get("prompt_cache_hit_tokens") if cached is None else cached
     read = count_of(raw["prompt_tokens"])
     return Usage(read, count_of(raw.get("completion_tokens")), min(read, count_of(cached)))

@@ -14,15 +14,17 @@ bills without showing it. Not covered: retries at a provider that bills failed c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from postgrad.core.actor import Sampling
+from postgrad.core.actor import Ask, Sampling
 from postgrad.core.trace import Trace
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import FREE
+from postgrad.teachers.provider import most_written
 from postgrad.teachers.rates import Logged, Rates, no_log
 from postgrad.teachers.replay import Teacher
 from postgrad.teachers.schedule import Item, common, root_of
@@ -43,6 +45,9 @@ class _Sums:
     written: float = 0.0
     most_read: float = 0.0
     most_written: float = 0.0
+    answered: dict[str, Size] = field(default_factory=dict)
+    followed: int = 0
+    hits: int = 0
     billed: Rates = field(default_factory=Rates)
     logged: Rates = field(default_factory=Rates)
 
@@ -97,6 +102,7 @@ class Plan:
         self.sampling = sampling
         self.logged = logged
         self._sums = {teacher.name: _Sums() for teacher in teachers}
+        self._longest = {teacher.name: _longest(teacher, sampling) for teacher in teachers}
         self._contexts = {teacher.name: _Contexts(_scale_of(teacher)) for teacher in teachers}
 
     def add(self, traces: Iterable[Trace]) -> Plan:
@@ -122,6 +128,10 @@ class Plan:
         if known is not None:
             sums.known += 1
             sums.billed.add_bill(known, size.tokens, written)
+            before = sums.answered.get(item.trace.id)
+            sums.followed += before is not None and teacher.price != FREE and _kept(before, _cache_of(teacher)) > 0
+            sums.hits += known.cached_tokens > 0
+            sums.answered[item.trace.id] = size
             return
         sums.calls += 1
         sums.read += size.tokens
@@ -135,12 +145,14 @@ class Plan:
         several = len(self.steps.get(item.trace.id, ())) > 1
         sums.stored += size.tokens - found if several and teacher.price.cache_write is not None else 0.0
         sums.most_read += most_tokens(size)
-        sums.most_written += self.sampling.max_new_tokens
+        sums.most_written += self._longest[teacher.name]
 
     def _told(self, teacher: Teacher, sums: _Sums) -> dict[str, Any]:
         rates = _rates(teacher, sums)
         reads, writes = rates.read.value or 1.0, rates.written.value or 1.0
         written = min(sums.written * writes, float(sums.calls * self.sampling.max_new_tokens))
+        if sums.followed and not sums.hits:  # bills of steps that followed others of their trace name no cache
+            sums.found = 0.0
         cost = teacher.price.cost(
             prompt_tokens=sums.read * reads,
             completion_tokens=written,
@@ -173,6 +185,14 @@ def _rates(teacher: Teacher, sums: _Sums) -> Rates:
 
 def _scale_of(teacher: Teacher) -> Scale:
     return teacher.actor.meter.scale if isinstance(teacher.actor, NetworkTeacher) else _PLAIN
+
+
+def _longest(teacher: Teacher, sampling: Sampling) -> float:
+    """Most tokens of an answer: as asked for, which a teacher's `extra` may change."""
+    if not isinstance(teacher.actor, NetworkTeacher):
+        return sampling.max_new_tokens
+    asked = most_written(teacher.actor.endpoints[0].provider.body(Ask((), ()), sampling, shared=None))
+    return sampling.max_new_tokens if asked == math.inf else max(sampling.max_new_tokens, asked)
 
 
 def _cache_of(teacher: Teacher) -> tuple[int, int]:

@@ -9,6 +9,7 @@ nobody sees is a payment that nobody reserved.
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -26,6 +27,10 @@ Send = Callable[[Body, str], Awaitable[object]]
 """``await send(body, request_id)`` makes one try and gives the response's JSON, or raises `CallFailed`."""
 
 
+_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict")
+_ANSWERS = ("n", "best_of")
+
+
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens as billed. `cached` and `cache_written` are parts of `read`."""
 
@@ -33,6 +38,18 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     written: int = 0
     cached: int = 0
     cache_written: int = 0
+
+
+def most_written(body: Body) -> float:
+    """Most tokens that the answers to a request may have, infinite where it sets no limit.
+
+    A recipe's `extra` may change the limit (also under another of its names) and ask for several answers.
+    """
+    options = body.get("options")
+    said = {**body, **(options if isinstance(options, dict) else {})}
+    limits = [said[name] for name in _LIMITS if isinstance(said.get(name), int | float) and said[name] >= 0]
+    answers = [said[name] for name in _ANSWERS if isinstance(said.get(name), int) and said[name] > 1]
+    return max(limits, default=math.inf) * max(answers, default=1)
 
 
 def count_of(value: object) -> int:
@@ -112,6 +129,7 @@ def check_address(url: str) -> str:
     try:
         parts = urlsplit(url)
         fit = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        fit = fit and url.isprintable() and " " not in url and bool((parts.hostname or "").encode("idna"))
     except ValueError:
         fit = False
     if not fit:

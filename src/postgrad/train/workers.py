@@ -27,7 +27,8 @@ class Workers:
     """The process group, or the one process there is."""
 
     def __init__(self) -> None:
-        self._accelerator = Accelerator()
+        # without `cpu` accelerate passes over the processes that torchrun started on a machine without GPUs
+        self._accelerator = Accelerator(cpu=not torch.cuda.is_available())
 
     @property
     def rank(self) -> int:

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from postgrad.core.errors import ConfigError
-from postgrad.run.schema import is_bool, is_list
+from postgrad.run.schema import is_bool, is_list, is_number
 
+ALONE = "alone"
+"""In a field's `json_schema_extra`: the value that its option means where none follows it."""
 _YES_NO = {"true", "false", "yes", "no", "on", "off"}
 
 
@@ -44,6 +46,9 @@ def parse(tokens: Sequence[str], fields: Mapping[str, FieldInfo], short: Mapping
         field = fields.get(key)
         if not has_value:
             value = _next_value(rest, name=name, field=field)
+        if not value.strip() and field is not None and is_number(field.annotation):
+            # `--budget "$LIMIT"` with LIMIT unset must not be no budget
+            raise ConfigError(f"option {name} needs a value", got="an empty text", do="give a number, or leave it out")
         _add(overrides, key, value, field)
     return Arguments(overrides, words)
 
@@ -66,6 +71,9 @@ def _next_value(rest: list[str], *, name: str, field: FieldInfo | None) -> str:
     following = rest[0] if rest and not _is_option(rest[0]) else None
     if field is not None and is_bool(field.annotation) and (following is None or following.lower() not in _YES_NO):
         return "true"
+    more = field.json_schema_extra if field is not None else None
+    if following is None and isinstance(more, dict) and ALONE in more:
+        return str(more[ALONE])
     if following is None:
         raise ConfigError(f"option {name} needs a value", do=f"write {name} VALUE, or {name}=VALUE")
     return rest.pop(0)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.run.config import Config
@@ -27,7 +27,7 @@ class CallConfig(Config):
 
     name: str
     """of the tool"""
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
     """its arguments"""
 
 

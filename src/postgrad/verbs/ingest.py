@@ -85,6 +85,8 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
         raise ConfigError(
             "nothing to ingest", expected="at least one file, folder or glob", do="or run it with --discover"
         )
+    if "" in paths:
+        raise ConfigError("an empty name is no path", expected="a file, folder or glob", do="for this folder say .")
     if config.format is not None:
         readers.reader(config.format)
     folder = config.store or out / "store"

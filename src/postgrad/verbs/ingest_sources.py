@@ -7,6 +7,8 @@ journal, and until it has, nothing of the worker's is in the store.
 from __future__ import annotations
 
 import hashlib
+import os
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +33,11 @@ from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
 from postgrad.traces.redact import Redactor
 from postgrad.traces.segment import Segment
 from postgrad.traces.vault import Key, RawMode
+from postgrad.verbs.boundary import DEBUG
 
 _NORMAL_FORM = 2  # the store's own part in how a source is read; a change makes every reading out of date
 _BLOCK = 1 << 20
+_FAULTS = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, AssertionError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,24 @@ def read_sources(settings: Settings, items: Iterable[Item], known: Mapping[str, 
         items: which.
         known: sources that the store holds, by hash.
     """
-    with Segment(settings.store, raw=settings.raw, key=settings.key) as segment:
-        batch = _Batch(settings, segment, dict(known))
-        return [batch.read(item) for item in items]
+    items, broken = list(items), dict[Path, str]()
+    while True:
+        try:
+            with Segment(settings.store, raw=settings.raw, key=settings.key) as segment:
+                batch = _Batch(settings, segment, dict(known), broken)
+                return [batch.read(item) for item in items]
+        except _Broken as fault:  # half of the source may be in the segment, which is gone now
+            broken[fault.path] = fault.told
+
+
+class _Broken(Exception):
+    """A source that postgrad's own code fails on: a foreign file, whatever is in it, ends no ingest of others."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}"  # its message may hold a secret
+        self.path, self.told = path, f"this file meets a bug in postgrad: {place}"
+        super().__init__(self.told)
 
 
 @dataclass
@@ -116,8 +135,24 @@ class _Batch:
     settings: Settings
     segment: Segment
     known: dict[str, StoredSource]
+    broken: Mapping[Path, str]
 
     def read(self, item: Item) -> Outcome:
+        """What became of it.
+
+        Raises:
+            _Broken: our code failed on it; the segment is not to be kept.
+        """
+        if item.path in self.broken:
+            return self._refused(item, self.broken[item.path])
+        try:
+            return self._whole(item)
+        except _FAULTS as error:
+            if os.environ.get(DEBUG):
+                raise
+            raise _Broken(item.path, error) from error
+
+    def _whole(self, item: Item) -> Outcome:
         try:
             now = tuple(state(item.place))
             with holding(item.place):

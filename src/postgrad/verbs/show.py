@@ -29,6 +29,7 @@ from postgrad.core.trace import Trace
 from postgrad.run.config import Config
 from postgrad.run.progress import note
 from postgrad.run.rundir import RunDir
+from postgrad.verbs.arguments import ALONE
 from postgrad.verbs.command import verb_command
 from postgrad.verbs.stages_table import show as show_stages
 
@@ -42,8 +43,8 @@ class ShowConfig(Config):
     """How many of the last metric lines to print."""
     limit: int = Field(default=50, ge=1)
     """How many traces of a store to list."""
-    html: Path | None = None
-    """Write the store as one page, which needs nothing else, to this file."""
+    html: Path | None = Field(default=None, json_schema_extra={ALONE: "page.html"})
+    """Write the store as one page, which needs nothing else, to this file; `--html` alone: to page.html."""
     serve: bool = False
     """Open the store as a page on this machine, until stopped."""
     port: int = Field(default=0, ge=0, le=65535)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, validate
@@ -80,7 +80,7 @@ class Endpoint(Config):
     """tries after the first; a 429 waits as long as the endpoint says"""
     accept: tuple[str, ...] = ()
     """further model ids that may answer in its name; "*" is any"""
-    extra: dict[str, Any] = Field(default_factory=dict)
+    extra: dict[str, JsonValue] = Field(default_factory=dict)
     """further request parameters; null takes one of ours out"""
     stream: bool = False
     """have answers sent in parts, for servers that cut silent connections"""

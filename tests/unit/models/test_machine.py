@@ -32,3 +32,11 @@ def test_autocast_needs_a_clear_gain(bf16: float, fp32: float, faster: bool, mon
     times = iter([bf16, fp32])
     monkeypatch.setattr(machine, "_mean_seconds", lambda work: next(times))
     assert machine.bf16_is_faster(torch.device("cpu")) is faster
+
+
+@pytest.mark.parametrize("name", ["zzz", "cuda:99", "meta"])
+def test_a_device_that_is_not_there_is_the_users_mistake(name: str) -> None:
+    """`meta` is a device, but nothing that was put there can be read."""
+    with pytest.raises(ConfigError, match=f"device cannot be used .* got '{name}'"):
+        machine.usable_device(name)
+    assert machine.usable_device("cpu") == torch.device("cpu")

@@ -178,6 +178,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"support": "top_k", "top_k": 99, "beta": 0.2},
     {"beta": 1.0, "entropy": "soft"},
     {"beta": 1.0, "entropy": 0.9},
+    {"support": "top_k", "top_k": 1, "beta": 1.0, "entropy": "soft"},
+    {"support": "top_k", "top_k": 1, "beta": 1.0, "entropy": 0.9},  # above ln 2, all that two outcomes can have
 ]
 
 
@@ -185,6 +187,7 @@ def by_definition(channel: Divergence, student_NV: Tensor, teacher_NV: Tensor) -
     """The channel's loss, written down with autograd and no closed form."""
     t = channel.temperature
     logp, logq = (student_NV / t).log_softmax(-1), (teacher_NV / t).log_softmax(-1)
+    h = -(logq.exp() * logq).sum(-1)
     if channel.support == "top_k":
         k = min(channel.top_k or 100, logp.shape[1])
         ids = (logp.detach() if channel.top_of == "student" else logq).topk(k).indices
@@ -200,7 +203,6 @@ def by_definition(channel: Divergence, student_NV: Tensor, teacher_NV: Tensor) -
         return (a.exp() * (a - b)).sum(-1)
 
     if channel.entropy is not None:
-        h = -(logq.exp() * logq).sum(-1)
         if channel.entropy == "soft":
             w = h / math.log(student_NV.shape[1])
             losses = (1 - w) * of(logp, logq) + w * of(logq, logp)
@@ -443,6 +445,8 @@ def test_tables_padded_to_different_widths_are_compared_where_both_are(width: in
         {"teacher": {"taid": {"start": 0.9, "end": 0.5}}},
         {"teacher": {"taid": {"step": 0.0, "momentum": 0.5}}},
         {"temperature": 0},
+        {"temperature": math.inf},
+        {"teacher": {"taid": {"step": math.inf}}},
         {"beta": 1.1},
     ],
     ids=str,
@@ -463,6 +467,7 @@ KNOBS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"beta": 1.0}, {"support": "sampled"}),
     ({"beta": 1.0}, {"entropy": "soft"}),
     ({"beta": 1.0}, {"entropy": 0.5}),
+    ({"support": "top_k", "top_k": 1, "beta": 1.0}, {"entropy": 0.9}),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import msgspec
@@ -41,6 +43,18 @@ def test_a_bad_line_is_named(tmp_path: Path, bad: bytes) -> None:
     path.write_bytes(path.read_bytes() + b"\n" + bad + b"\n")
     with pytest.raises(DataError, match=r"line 3 is no Record"):
         list(read_records(path))
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -0.5])
+def test_a_weight_that_is_none_is_refused_before_it_reaches_a_loss(tmp_path: Path, weight: float) -> None:
+    """A negative one would turn imitation into its opposite; 0 masks a row."""
+    path = tmp_path / "records.jsonl"
+    write_records(path, [msgspec.structs.replace(ROW, weight=0.0), ROW])
+    path.write_text(path.read_text().replace('"weight": 0.75', f'"weight": {json.dumps(weight)}'))
+    rows = read_records(path)
+    assert next(rows).weight == 0.0
+    with pytest.raises(DataError, match="row 2: its weight; got"):
+        next(rows)
 
 
 def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:

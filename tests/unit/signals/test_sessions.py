@@ -110,6 +110,8 @@ def test_a_fault_of_a_call_whose_result_tells_it_is_told_once() -> None:
     assert only(msgspec.structs.replace(trace, events=(twice,))).record == 10
     api = Event("api_error", 1, 99, "529 overloaded")
     assert only(msgspec.structs.replace(trace, events=(api,))).record == 10
+    nowhere = Event("tool_failure", 1, 99, "patch rejected: empty patch", {"call": ["c0"]})  # a file can say anything
+    assert len(find_sites(msgspec.structs.replace(trace, events=(nowhere,)))) == 2
 
 
 # Rule 6: whose fault is a failed run?

@@ -134,11 +134,14 @@ def test_usage_adds_what_the_cache_had_to_do_with() -> None:
 def test_an_answer_with_ids_that_are_no_text_is_kept_and_not_paid_again(tmp_path: Path) -> None:
     """What cannot be read back from the cache would be asked a second time."""
     used = {"type": "tool_use", "id": 7, "name": "get_weather", "input": {"city": "Rome"}}
-    odd = message({"type": "thinking", "thinking": "hm", "signature": 5}, {"type": "redacted_thinking", "data": []}, used)
+    odd = message(
+        {"type": "thinking", "thinking": "hm", "signature": 5}, {"type": "redacted_thinking", "data": []}, used
+    )
     with serving(odd) as endpoint:
-        asked = teacher(tmp_path, AnthropicMessages("m", endpoint.url), price=Price(1.0, 1.0))
+        asked = teacher(tmp_path, AnthropicMessages("m", endpoint.base_url), price=Price(1.0, 1.0))
         first, second = asked.answer([ask()], SAMPLING) + asked.answer([ask()], SAMPLING)
-    assert first.message is not None and first.message == second.message
+    assert first.message is not None
+    assert first.message == second.message
     assert len(endpoint.requests) == 1
 
 

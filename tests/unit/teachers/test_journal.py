@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,25 @@ def test_names_differ_between_journals() -> None:
 def test_no_folder_is_made_before_a_call_leaves(tmp_path: Path) -> None:
     Journal(tmp_path / "out" / "calls.jsonl").reconcile({}.get)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_that_fits_the_disk_in_part_is_no_line(tmp_path: Path) -> None:
+    """Else its call would go out with nothing to remember it by, and the next line would be glued to it."""
+    path = tmp_path / "calls.jsonl"
+    journal = Journal(path)
+    sent(journal, "k1")
+    with full_disk(after=path.stat().st_size + 10), pytest.raises(OutsideFailure, match="cannot write"):
+        sent(journal, "k2")
+    sent(journal, "k3")
+    assert [line.key for line in Journal(path).lines] == ["k1", "k3"]
+
+
+@contextmanager
+def full_disk(*, after: int) -> Iterator[None]:
+    """No file of this process can be longer than `after` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (after, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from postgrad.core.actor import Answer, Ask, Sampling
-from postgrad.core.errors import ConfigError
+from postgrad.core.errors import ConfigError, OutsideFailure
 from postgrad.core.message import Message
+from postgrad.teachers.budget import Budget, BudgetReached
 from postgrad.teachers.gateway import Gateway, Limits
+from postgrad.teachers.journal import Journal
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import Price
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
@@ -248,6 +250,40 @@ def test_another_machine_needs_a_redactor(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="without redaction"):
         teacher(tmp_path, openai("https://api.example.com/v1"))
     teacher(tmp_path, openai("https://api.example.com/v1"), redact=lambda given: given)
+
+
+@pytest.mark.parametrize("extra", [{"max_tokens": 1000}, {"max_completion_tokens": 1000}, {"n": 16}])
+def test_longer_answers_by_extra_are_kept_within_the_budget(tmp_path: Path, extra: dict[str, Any]) -> None:
+    """64 tokens at 1 US dollar a million fit into 0.0005 US dollars; 1000, or 16 answers of 64, do not."""
+    gateway = Gateway(budget=Budget(0.0005))
+    with serving(completion("hi", usage=(0, 1000, 0))) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url, extra=extra), price=Price(0.0, 1.0), gateway=gateway)
+        with pytest.raises(BudgetReached):
+            asked.answer([ask()], SAMPLING)
+    assert (endpoint.requests, gateway.budget.paid) == ([], 0.0)
+
+
+def test_no_budget_holds_where_extra_takes_the_limit_of_an_answer_out(tmp_path: Path) -> None:
+    endless = openai("http://127.0.0.1:1", extra={"max_tokens": None})
+    asked = teacher(tmp_path, endless, price=Price(0.0, 1.0), gateway=Gateway(budget=Budget(1.0)))
+    with pytest.raises(ConfigError, match="answers of any length"):
+        asked.answer([ask()], SAMPLING)
+
+
+def test_a_journal_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
+    """The money is enough for one call: the second waits for the first, which ends with the disk's error."""
+    gateway = Gateway(budget=Budget(0.0015), journal=Journal(tmp_path / "calls.jsonl"))
+    (tmp_path / "calls.jsonl").mkdir()
+    asked = teacher(tmp_path, openai("http://127.0.0.1:1"), price=Price(1.0, 1.0), gateway=gateway)
+
+    async def both() -> None:
+        async with asyncio.timeout(20), asked.connected():
+            first, second = (asked.ask(ask(text), SAMPLING) for text in "ab")
+            told = await asyncio.gather(first, second, return_exceptions=True)
+        assert [type(one) for one in told] == [OutsideFailure, OutsideFailure]
+
+    asyncio.run(both())
+    assert gateway.budget.uncertain == 0.0  # nothing left
 
 
 def test_constrained_decoding_is_refused(tmp_path: Path) -> None:

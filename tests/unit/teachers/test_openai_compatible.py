@@ -56,6 +56,7 @@ def test_broken_arguments_are_kept_byte_for_byte() -> None:
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(5, 2)),
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}, Usage(5, 2, 3)),
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, Usage(5, 2, 4)),  # DeepSeek
+        ({"prompt_tokens": 5, "prompt_tokens_details": {}, "prompt_cache_hit_tokens": 4}, Usage(5, 0, 4)),
     ],
 )
 def test_usage(usage: object, expected: Usage | None) -> None:
@@ -111,7 +112,10 @@ def test_an_address_without_a_path_gets_v1(url: str, address: str) -> None:
     assert OpenAICompatible("m", url).address == address
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://host:port"])
+NO_HOSTS = ["http://ü..com/v1", f"http://{'a' * 64}.com/v1", "http://a b/v1", "http://host/v1\0"]
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://host:port", *NO_HOSTS])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url is no URL"):
         OpenAICompatible("m", url)

@@ -58,6 +58,14 @@ def test_without_a_cache_every_context_is_paid(tmp_path: Path) -> None:
     assert told["most"] > told["cost"]
 
 
+def test_the_worst_case_knows_of_longer_answers_by_extra(tmp_path: Path) -> None:
+    """Three answers of 1000 tokens instead of 64, at 2 US dollars a million."""
+    price, one = Price(1.0, 2.0), trace("x", 3)
+    plain = planned([one], priced(tmp_path, price))
+    longer = planned([one], priced(tmp_path, price, openai(AT_HOME, extra={"max_tokens": 1000})))
+    assert longer["most"] - plain["most"] == pytest.approx(3 * (1000 - 64) * 2 / 1e6)
+
+
 def test_a_steps_context_is_found_in_the_cache_by_the_next(tmp_path: Path) -> None:
     """Contexts of s1 < s2 < s3 tokens: s1 and s2 are read from the cache. The first of another trace finds nothing of
     its own, but the tools, which nobody but a system text follows here: no messages are shared, so nothing is found."""
@@ -104,6 +112,18 @@ def test_what_is_answered_costs_nothing_and_corrects_the_rest(tmp_path: Path) ->
     assert (told["calls"], told["cached"]) == (1, 1)
     assert told["cost"] == pytest.approx(2 * (read + written) / 1e6, rel=0.02)
     assert told["basis"].startswith("bills of 1 answered")
+
+
+@pytest.mark.parametrize("cached", [0, 10])
+def test_a_provider_whose_bills_name_no_cache_is_not_planned_with_one(tmp_path: Path, cached: int) -> None:
+    """Two steps of the first trace are answered; whether the second's bill names cached tokens decides."""
+    one, other = trace("x", 2), trace("y", 3)
+    asked = priced(tmp_path, Price(1.0, 1.0, cached_input=0.1))
+    cache = asked.actor.cache  # type: ignore[attr-defined]
+    for step, hit in zip(one.steps, (0, cached), strict=True):
+        known = Answer(ACTION, "asked-1", prompt_tokens=100, completion_tokens=10, cached_tokens=hit)
+        cache.put(cache.key(ask_of(one, step), SAMPLING), known)
+    assert (planned([one, other], asked)["tokens_cached"] > 0) == bool(cached)
 
 
 def test_batch_prices_and_free_teachers(tmp_path: Path) -> None:

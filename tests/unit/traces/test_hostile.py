@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import operator
 import os
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,49 @@ def test_lines_of_two_files_mixed(tmp_path: Path, format: str) -> None:
     mixed = [line for pair in zip(own, other * (len(own) // len(other) + 1), strict=False) for line in pair]
     tried(path, format, b"\n".join(mixed))
     tried(path, None, b"\n".join(mixed))
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_values_of_another_type(tmp_path: Path, format: str) -> None:
+    """Each value in turn is an object or a list of them instead: neither can be looked up among known words."""
+    path, content = whole(tmp_path, format)
+    places = list(_places(json.loads(content)))
+    for number, (*way, key) in enumerate(places[:: max(1, len(places) // (CUTS * 4))]):
+        document = json.loads(content)
+        holder = reduce(operator.getitem, way, document)
+        holder[key] = ({}, [{}])[number % 2]
+        tried(path, None, json.dumps(document).encode())
+        tried(path, format, json.dumps(document).encode())
+
+
+def _places(value: Any, *way: Any) -> Iterator[tuple[Any, ...]]:
+    """The ways to all plain values inside it."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, dict | list):
+            yield from _places(inner, *way, key)
+        else:
+            yield (*way, key)
+
+
+@pytest.mark.parametrize("format", ["messages", "tau_bench", "tau2_bench", "atif", "chatgpt"])
+@pytest.mark.parametrize("odd", [{}, []])
+def test_a_speaker_that_is_no_word(tmp_path: Path, format: str, odd: Any) -> None:
+    """Every role of the file in turn; the rest is read, or the file refused."""
+    path, content = whole(tmp_path, format)
+    for *way, key in _places(json.loads(content)):
+        if key in ("role", "source"):
+            document = json.loads(content)
+            reduce(operator.getitem, way, document)[key] = odd
+            tried(path, None, json.dumps(document).encode())
+            tried(path, format, json.dumps(document).encode())
+
+
+def test_a_message_without_a_word_for_its_role_ends_no_sniffing(tmp_path: Path) -> None:
+    odds: list[Any] = [{}, [], None, 1]
+    for odd in odds:
+        for rows in ([{"role": odd, "content": "x"}, *_TALK], [*_TALK, {"role": odd, "content": "x"}]):
+            tried(tmp_path / "chat.jsonl", None, data(rows))
+            tried(tmp_path / "chat.json", None, json.dumps(rows).encode())
 
 
 def test_a_format_that_is_forced_on_another_ones_file_is_no_fault(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from pydantic import Field
 
 from postgrad.core.errors import DataError, DeadChannel, OutsideFailure
 from postgrad.run.config import Config
@@ -30,6 +31,7 @@ class Fake(Config):
     paths: list[str] = []  # noqa: RUF012  # pydantic copies defaults
     fast: bool = False
     lr: float = 0.1
+    most: Annotated[float, Field(ge=0)] | None = None
 
 
 ERRORS: dict[str, BaseException] = {
@@ -109,6 +111,8 @@ def test_bare_words_fill_the_positional_field() -> None:
     ("arguments", "told"),
     [
         (["--lr"], "option --lr needs a value; write --lr VALUE, or --lr=VALUE"),
+        (["--most", ""], "option --most needs a value; got 'an empty text'; give a number, or leave it out"),
+        (["--most= "], "option --most needs a value"),
         (["--lr", "1", "--lr", "2"], "option --lr is given twice"),
         (["-x", "1"], "unknown option; got '-x'; expected -m"),
         (["a.yaml", "b.yaml"], "unexpected argument 'b.yaml'"),

@@ -63,6 +63,11 @@ def test_a_step_of_a_store_by_the_beginning_of_its_trace(tmp_path: Path) -> None
             DataError,
             "what the served",
         ),
+        (
+            {"trace": "trace-0", "step": 0, "calls": "[{name: get_weather, arguments: {city: 2024-01-01}}]"},
+            ConfigError,
+            "not a valid JSON",
+        ),
     ],
 )
 def test_mistakes_of_the_user(tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -404,3 +404,38 @@ def test_discovery_lists_and_reads_only_when_told(tmp_path: Path, monkeypatch: p
     assert show({"discovered": [place], "read": False}).row_count == 1
     with pytest.raises(ConfigError, match="looks for paths itself"):
         run(IngestConfig(paths=["x"], discover=True), tmp_path)
+
+
+def test_a_file_that_postgrad_itself_fails_on_ends_no_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by its place in the code (the error's own words may hold a secret), and nothing half of it is kept."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    bad = session().write(folder / "a.jsonl")
+    good = folder / "b.jsonl"
+    good.write_text(json.dumps(EXCHANGE) + "\n")
+
+    def failing(trace: Any) -> Any:
+        if trace.source.path == str(bad):
+            raise KeyError(SECRET)
+        return []
+
+    monkeypatch.setattr("postgrad.verbs.ingest_sources.find_sites", failing)
+    result = ingest(tmp_path, folder)
+    assert [(source["path"], source["format"]) for source in result["sources"]] == [
+        (str(bad), None),
+        (str(good), "openai_chat"),
+    ]
+    (told,) = result["sources"][0]["diagnostics"]
+    assert re.search(r"a bug in postgrad: KeyError in test_ingest.py:\d+", told["what"])
+    assert SECRET not in json.dumps(result)
+    assert [trace.source.path for trace in Store(tmp_path / "store").traces()] == [str(good)]
+    monkeypatch.undo()
+    assert [source["steps"] for source in ingest(tmp_path, folder)["sources"]] == [2, 1]
+
+
+def test_an_empty_name_is_not_the_folder_that_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`postgrad ingest "$UNSET"`."""
+    session().write(tmp_path / "s.jsonl")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="an empty name is no path"):
+        ingest(tmp_path, "")

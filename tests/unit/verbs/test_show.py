@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from postgrad.core.artifact import Manifest, write_manifest
@@ -66,7 +67,7 @@ LOG = {
 }
 
 
-def test_a_store_a_trace_and_a_step(tmp_path: Path) -> None:
+def test_a_store_a_trace_and_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log.jsonl").write_text(json.dumps(LOG) + "\n")
     store = tmp_path / "store"
     Store(store).add(read(tmp_path / "log.jsonl"))
@@ -83,6 +84,10 @@ def test_a_store_a_trace_and_a_step(tmp_path: Path) -> None:
     data, _ = shown(store, "--html", str(tmp_path / "page.html"))
     assert (data["traces"], data["whole"]) == (1, 1)
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.html").unlink()
+    shown(store, "--html")  # alone: to page.html, whatever option comes after it
+    assert (tmp_path / "page.html").is_file()
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

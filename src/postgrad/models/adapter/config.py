@@ -24,7 +24,7 @@ class AdapterConfig(BaseModel):
     """lora, rslora, dora, vera, lora-fa, pissa, loftq, adalora, layerdrop, qlora, full; or several: [rslora, dora]."""
     rank: Annotated[int, Field(ge=1)] = 16
     """Rank of the update; of adalora the mean rank that is left at the end."""
-    alpha: Annotated[float, Field(gt=0)] = 32.0
+    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 32.0
     """Numerator of the update's scale."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Dropout before A."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +71,9 @@ def test_what_would_be_passed_over_is_refused(given: dict[str, object], why: str
         AdapterConfig(**given)
 
 
-@pytest.mark.parametrize("given", [{"rank": 0}, {"alpha": 0.0}, {"dropout": 1.0}, {"seed": -1}, {"ranks": 4}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"rank": 0}, {"alpha": 0.0}, {"alpha": math.inf}, {"dropout": 1.0}, {"seed": -1}, {"ranks": 4}], ids=str
+)
 def test_values_out_of_range_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         AdapterConfig(**given)

@@ -90,7 +90,7 @@ def _finished(
 
 
 def _tell(telling: Telling, row: Row, turn: int, step: object, model: str) -> None:
-    if not isinstance(step, dict) or step.get("source") not in _SOURCES:
+    if not isinstance(step, dict) or string(step.get("source")) not in _SOURCES:
         row.odd(turn, "no step of a trajectory")
         return
     role, own = _SOURCES[step["source"]], mapping(mapping(step.get("extra")).get(OWN))

@@ -94,7 +94,7 @@ def _node(row: Row, place: int, raw: object, thumbs: Mapping[str, list[Feedback]
         row.odd(place, "no node of a conversation")
         return None
     said = mapping(node.get("message"))
-    metadata, role = mapping(said.get("metadata")), mapping(said.get("author")).get("role")
+    metadata, role = mapping(said.get("metadata")), string(mapping(said.get("author")).get("role"))
     known = cast(Role, role if role in _ROLES else "system")
     blocks = _content(mapping(said.get("content"))) if said else []
     result = _result(said, metadata) if known == "tool" else None

@@ -21,7 +21,7 @@ from postgrad.core.trace import Source, Trace
 from postgrad.traces.formats.datasets.call_text import observed, read_text, result_texts, tools_in
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.datasets.telling import Telling, setting
-from postgrad.traces.formats.shapes.plain import first, mapping, mappings, number, opened, text
+from postgrad.traces.formats.shapes.plain import first, mapping, mappings, number, opened, string, text
 from postgrad.traces.formats.shapes.said import RawResult, Said
 from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import message
@@ -145,10 +145,10 @@ def _is_message(item: Mapping[str, Any]) -> bool:
     parts = mappings(content) if isinstance(content, list) else []
     plain = content is None or isinstance(content, str | list)
     return (
-        item.get("role") in _ROLES
+        string(item.get("role")) in _ROLES
         and item.keys() <= _FIELDS
         and plain
-        and all(part.get("type") in _PARTS for part in parts)
+        and all(string(part.get("type")) in _PARTS for part in parts)
         and not any("toolName" in call or "input" in call for call in mappings(opened(item.get("tool_calls"))))
     )
 
@@ -157,7 +157,7 @@ def _is_bare(document: list[Any]) -> bool:
     """A list of messages: an assistant answers in words or calls; lists of parts are what agents' histories hold."""
     spoken = mappings(document)
     plain = all(_is_message(item) and not isinstance(item.get("content"), list) for item in spoken)
-    roles = {item.get("role") for item in spoken}
+    roles = {string(item.get("role")) for item in spoken}
     return bool(spoken) and len(spoken) == len(document) and plain and {"user", "assistant"} <= roles
 
 

@@ -23,7 +23,7 @@ from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Action, Setting
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.datasets.telling import Telling, setting
-from postgrad.traces.formats.shapes.plain import mapping, mappings, number, text, written
+from postgrad.traces.formats.shapes.plain import mapping, mappings, number, string, text, written
 from postgrad.traces.formats.shapes.said import RawResult, Said
 from postgrad.traces.formats.shapes.turns import message
 from postgrad.traces.head import Head
@@ -92,7 +92,7 @@ def _finished(telling: Telling, row: Row, source: Source, index: int) -> Iterato
 
 def _spoken(value: object) -> bool:
     items = mappings(value)
-    return bool(items) and all(item.get("role") in _ROLES for item in items)
+    return bool(items) and all(string(item.get("role")) in _ROLES for item in items)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _is_simulation(run: Mapping[str, Any]) -> bool:
 
 def _simulate(telling: Telling, row: Row, turn: int, item: object, model: str | None) -> None:
     """One message of a simulation. A bundle of tool messages stands in `tool_messages`."""
-    if not isinstance(item, dict) or item.get("role") not in _ROLES:
+    if not isinstance(item, dict) or string(item.get("role")) not in _ROLES:
         row.odd(turn, "no message of a simulation")
         return
     role, record = item["role"], row.record(turn)
