@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PREFILL_TOKENS = 16384
 ROWS = 128
-"""Bounds of one batch: prompt tokens that are prefilled together, and sequences that are decoded together."""
+"""Bounds of one batch: tokens of its prompts, padded, and sequences that are decoded together."""
 
 
 @dataclass

@@ -6,12 +6,15 @@ from collections import Counter
 
 import pytest
 import torch
+from torch import Tensor
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import DataError
 from postgrad.core.forest import build_forest
 from postgrad.core.message import Message, Tool
+from postgrad.models import decoder as decoding
 from postgrad.models import sampler
+from postgrad.models.decoder import Decoder
 from postgrad.models.policy import Policy, make_policy
 from postgrad.models.sampler import Sample, generate, stream
 from postgrad.models.score import token_logprobs
@@ -52,6 +55,26 @@ def test_batches_of_any_size_give_the_same(tiny: Policy, monkeypatch: pytest.Mon
     monkeypatch.setattr(sampler, "ROWS", 2)
     split = generate(tiny, PROMPTS, n=2, temperature=1.0, max_new_tokens=8, seed=0)
     assert [[s.tokens for s in samples] for samples in whole] == [[s.tokens for s in samples] for samples in split]
+
+
+def test_prompts_prefilled_in_portions_give_the_same(tiny: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five prompts of 3 to 40 tokens: prefilled at once, and in portions of at most 48 padded tokens."""
+    prompts = [list(range(10, 10 + length)) for length in (3, 11, 12, 30, 40)]
+
+    def decoded() -> list[Tensor]:
+        decoder = Decoder(tiny, prompts)
+        first = decoder.logits_RV
+        decoder.step([5, 6, 7, 8, 9])
+        second = decoder.logits_RV
+        decoder.pick([3, 0])
+        decoder.step([11, 12])
+        return [first, second, decoder.logits_RV]
+
+    whole = decoded()
+    monkeypatch.setattr(decoding, "PREFILL_TOKENS", 48)
+    assert list(decoding._portions([3, 11, 12, 30, 40])) == [(0, 3), (3, 4), (4, 5)]
+    for one, other in zip(whole, decoded(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
 def test_greedy_takes_the_likeliest_token(tiny: Policy) -> None:
