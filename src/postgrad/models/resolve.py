@@ -39,7 +39,8 @@ def resolve_model(name: str) -> Path | str:
 
     Raises:
         NotInstalled: the package that holds the weights is missing; the message says what to run.
-        ConfigError: the name is neither known, nor a model folder, nor shaped like a hub id.
+        ConfigError: the name is neither known, nor a model folder, nor shaped like a hub id; nor is it one when its
+            owner is a folder here.
     """
     if name == "smollm2-135m":
         return _smollm2()
@@ -50,7 +51,7 @@ def resolve_model(name: str) -> Path | str:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _checked_folder(folder)
-    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1 or folder.parent.is_dir():
         known = ", ".join(("smollm2-135m", "gemma3-270m", TINY_RANDOM))
         raise ConfigError("unknown model", got=name, expected=f"one of {known}, a model folder, or a hub id owner/name")
     return name

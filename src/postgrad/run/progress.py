@@ -18,8 +18,8 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def track(iterable: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items and show how far they are; `total` defaults to the iterable's length.
+def track(iterable: Iterable[Item], description: str, total: int | None = None, *, done: int = 0) -> Iterator[Item]:
+    """Yield the items and show how far they are: of `total`, by default all of them, `done` were there before.
 
     A bar inside another bar stays silent: the outer one already moves.
     """
@@ -27,12 +27,12 @@ def track(iterable: Iterable[Item], description: str, total: int | None = None) 
     if _active:
         yield from iterable
     elif sys.stderr.isatty():
-        yield from _bar(iterable, description, count)
+        yield from _bar(iterable, description, count, done)
     else:
-        yield from _lines(iterable, description, count)
+        yield from _lines(iterable, description, count, done)
 
 
-def _bar(iterable: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
+def _bar(iterable: Iterable[Item], description: str, total: int | None, before: int) -> Iterator[Item]:
     global _active
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -41,7 +41,7 @@ def _bar(iterable: Iterable[Item], description: str, total: int | None) -> Itera
     _active = True
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(description, total=total)
+            task = bar.add_task(description, total=total, completed=before)
             for item in iterable:
                 yield item
                 bar.advance(task)
@@ -49,10 +49,10 @@ def _bar(iterable: Iterable[Item], description: str, total: int | None) -> Itera
         _active = False
 
 
-def _lines(iterable: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
+def _lines(iterable: Iterable[Item], description: str, total: int | None, before: int) -> Iterator[Item]:
     """A loop shorter than `LINE_SECONDS` prints nothing."""
     started = last = time.monotonic()
-    for done, item in enumerate(iterable, start=1):
+    for done, item in enumerate(iterable, start=before + 1):
         yield item
         now = time.monotonic()
         if now - last >= LINE_SECONDS:

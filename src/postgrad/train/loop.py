@@ -116,7 +116,7 @@ class _Loop:
         started, tokens, losses = time.monotonic(), 0, dict[str, float]()
         self._start()
         steps, save_every = self._config.loop.steps, self._config.loop.save_every
-        for step in track(self._steps(), "train", total=steps - self._place.step):
+        for step in track(self._steps(), "train", total=steps, done=self._place.step):
             begun = time.monotonic()
             estimated = self._estimate()
             if estimated is None:  # a spike: the run went back
@@ -152,6 +152,8 @@ class _Loop:
                 self._restorer.save(self._place)
         else:
             self._place = restored
+            if self._workers.is_first:
+                note(f"train: going on after step {restored.step} of {self._config.loop.steps}")
         if self._workers.is_first:
             self._run.rewind(self._place.step - 1)  # steps after the checkpoint will be logged again
 

@@ -30,6 +30,15 @@ def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
         resolve_model(name)
 
 
+def test_a_missing_folder_beside_others_is_no_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`runs/nope` where `runs` is a folder here: nobody is asked over the network."""
+    monkeypatch.chdir(tmp_path)
+    assert resolve_model("runs/nope") == "runs/nope"
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(ConfigError, match="unknown model; got 'runs/nope'"):
+        resolve_model("runs/nope")
+
+
 def test_a_folder_must_hold_a_model(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no model in this folder"):
         resolve_model(str(tmp_path))

@@ -35,3 +35,12 @@ def test_a_bar_on_a_terminal_and_none_inside_it(monkeypatch: pytest.MonkeyPatch)
     assert pairs == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert "outer" in terminal.getvalue()
     assert "inner" not in terminal.getvalue()
+
+
+def test_what_was_there_before_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps 3 and 4 of 4 after a resume."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert list(track(range(2), "train", total=4, done=2)) == [0, 1]
+    assert [line.split(",")[0] for line in stream.getvalue().splitlines()] == ["train: 3/4", "train: 4/4"]
