@@ -25,6 +25,7 @@ CHANNELS = TAUGHT | {
     "ladder/a3-replay": {"policy_gradient", "preference"},
     "ladder/a4-all": {"policy_gradient", "divergence", "preference"},
     "sft": {"cross_entropy"},
+    "sft/rehearsal": {"cross_entropy", "divergence"},
     "cpt": {"cross_entropy"},
     "es": set(),
     "dpo": {"preference"},
@@ -52,6 +53,8 @@ def settings(tmp_path: Path, recipe: str) -> dict[str, Any]:
             "method.evolve.pairs": 2,
             "method.evolve.sigma": 0.5,
         }
+    if recipe == "sft/rehearsal":
+        small |= {"method.rehearsal.records": str(records), "method.rehearsal.batch_size": 1}
     if not recipe.startswith("ladder/"):
         return small | {"method.records": str(records), "method.batch_size": 1}
     coin = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": 6}

@@ -2,17 +2,19 @@
 
 An action has the same token ids in both contexts by construction. That they also spell the same text after both is
 checked by decoding: a tokenizer may join a token with what stands before it. A teacher that was logged must have been
-logged over the very tokens that the student's renderer gives the action.
+logged over the very tokens that the student's renderer gives the action. And a teacher that reads the student's own
+context must be another than the student.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from postgrad.core.annotation import LoggedTeacher
+from postgrad.core.errors import ConfigError
 from postgrad.core.record import SoftTargets
 
 if TYPE_CHECKING:
@@ -44,6 +46,20 @@ def logged_teacher(soft: SoftTargets) -> LoggedTeacher:
         ids_NK[place, : len(ids)] = ids
         logprobs_NK[place, : len(ids)] = logprobs
     return LoggedTeacher(ids_NK, logprobs_NK, np.array(soft.tails, dtype=np.float32))
+
+
+def refuse_own_teacher(divergence: Mapping[str, Any]) -> None:
+    """Settings of the channel under which the policy would teach itself in its own context.
+
+    Raises:
+        ConfigError: the teacher is live.
+    """
+    if dict(divergence.get("teacher") or {}).get("kind", "live") == "live":
+        raise ConfigError(
+            "a live teacher in the student's own context is the student",
+            got="channels.divergence.teacher.kind: live",
+            expected="model (with teacher.model), or a copy: frozen, ema, reference",
+        )
 
 
 def _spelt(renderer: Renderer, context: Tokens, action: Tokens) -> str:

@@ -24,7 +24,7 @@ from pydantic import Field
 from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, LoggedTeacher, Unit
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.record import Record
-from postgrad.methods.alignment import logged_over, logged_teacher
+from postgrad.methods.alignment import logged_over, logged_teacher, refuse_own_teacher
 from postgrad.methods.batches import Batches
 from postgrad.methods.layout import Channel, Layout, action_span
 from postgrad.methods.supervised import FromRecords, no_rows
@@ -58,18 +58,13 @@ class Distillation(FromRecords):
             ConfigError: either.
         """
         settings = channels["divergence"]
-        kind = dict(settings.get("teacher") or {}).get("kind", "live")
         if self.targets == "logged":
             if settings.get("support") != "top_k":
                 raise ConfigError(
                     "logged teachers need channels.divergence.support: top_k", got=settings.get("support")
                 )
-        elif kind == "live":
-            raise ConfigError(
-                "a live teacher in the student's own context is the student",
-                got="channels.divergence.teacher.kind: live",
-                expected="model (with teacher.model), or a copy: frozen, ema, reference",
-            )
+        else:
+            refuse_own_teacher(settings)
 
     def source(self, policy: Policy, *, seed: int) -> DistillationSource:
         """Lay the rows out for `policy`.

@@ -1,7 +1,7 @@
-"""Methods over a file of records, one channel each: `sft` and `sdpo` (hinted self-distillation alone).
+"""Methods over a file of records: `sft` and `sdpo` (hinted self-distillation alone).
 
-`sft` imitates actions (cross-entropy on the action's tokens); `sdpo` pulls the policy to itself with a hint in its
-context (SDPO; formulas D.3).
+`sft` imitates actions (cross-entropy on the action's tokens) and may stay what it was on other rows (`rehearsal`);
+`sdpo` pulls the policy to itself with a hint in its context (SDPO; formulas D.3).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pydantic import Field
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import DataError
+from postgrad.methods.alignment import refuse_own_teacher
 from postgrad.methods.batches import Batches
 from postgrad.methods.imitation import Imitation, Scored, TooLong
 from postgrad.methods.layout import Channel, Layout
+from postgrad.methods.rehearsal import Rehearsal
 from postgrad.run.config import Config
 from postgrad.signals.records import read_records
 
@@ -54,7 +56,7 @@ class FromRecords(Config):
         Raises:
             DataError: no row carries what the channel needs.
         """
-        return RecordSource(record_batches(policy, self.records, self.channel, self, seed=seed))
+        return RecordSource([record_batches(policy, self.records, self.channel, self, seed=seed)])
 
 
 class SFT(FromRecords):
@@ -66,19 +68,43 @@ class SFT(FromRecords):
     """The last answer of a row (action), or every answer in its conversation (assistant)."""
     too_long: TooLong = "drop"
     """Rows longer than max_length: dropped, or split into overlapping pieces; counted either way."""
+    rehearsal: Rehearsal | None = None
+    """Rows on which the policy is to stay what it was; they feed the divergence."""
+
+    def weights(self) -> Mapping[str, float]:
+        """Cross-entropy with weight 1, and the divergence of the rehearsal with its own."""
+        kept = {} if self.rehearsal is None else {"divergence": self.rehearsal.weight}
+        return {self.channel: 1.0} | kept
+
+    def check(self, channels: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse a rehearsal whose teacher is the student.
+
+        Raises:
+            ConfigError: it is.
+        """
+        if self.rehearsal is not None:
+            refuse_own_teacher(channels["divergence"])
+
+    def data(self) -> Sequence[Path]:
+        """The records, and those of the rehearsal."""
+        return (self.records,) if self.rehearsal is None else (self.records, self.rehearsal.records)
 
     def source(self, policy: Policy, *, seed: int) -> RecordSource:
         """Lay the records out for `policy`.
 
         Raises:
-            DataError: no row carries an action alone.
+            DataError: no row carries an action alone, or none can be rehearsed.
             TrainingFault: the renderer gives a row nothing to imitate.
         """
         rows = Imitation(Layout(policy.renderer, self.max_length), self.scored, self.too_long)
         groups = rows.groups(read_records(self.records))
         if not groups:
             raise no_rows(self.records, self.channel, rows.layout)
-        return RecordSource(Batches(groups, self.batch_size, seed), rows.rows)
+        batches = [Batches(groups, self.batch_size, seed)]
+        if self.rehearsal is not None:
+            batches.append(self.rehearsal.batches(policy.renderer, max_length=self.max_length, seed=seed))
+            rows.rows["rehearsed"] = len(batches[-1])
+        return RecordSource(batches, rows.rows)
 
 
 class SDPO(FromRecords):
@@ -88,17 +114,17 @@ class SDPO(FromRecords):
 
 
 class RecordSource:
-    """Units of one channel, a batch a step; holds no state of its own. `rows` counts what became of the rows."""
+    """Units of given rows, a batch of each kind a step; holds no state. `rows` counts what became of them."""
 
     samples = False
 
-    def __init__(self, batches: Batches[Unit], rows: Mapping[str, int] | None = None) -> None:
+    def __init__(self, batches: Sequence[Batches[Unit]], rows: Mapping[str, int] | None = None) -> None:
         self._batches = batches
         self.rows = dict(rows or {})
 
     def units(self, step: int) -> Sequence[Unit]:
-        """The batch of `step`."""
-        return self._batches.units(step)
+        """The batches of `step`."""
+        return [unit for batches in self._batches for unit in batches.units(step)]
 
     def state(self) -> dict[str, Any]:
         """Nothing: batches are a function of seed and step."""

@@ -27,6 +27,7 @@ COIN = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 3, "max_new_t
 ATTEMPTS = {"rollouts": COIN | {"group_size": 2}, "hints": ["feedback", "template", "reference"]}
 GROUPED = {"rollouts": COIN, "beta": 0.5, "replay": {"batch_size": 2}}
 HINTED = {"rollouts": COIN, "alpha": 0.5, "replay": {"hint_rows": 1}}
+REHEARSED = {"rehearsal": {"batch_size": 3}}
 BRIEF = {"max_new_tokens": 6}
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
     **{
@@ -34,6 +35,8 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         for name in ("sft", "dpo", "kto", "sdpo", "distillation", "gkd")
         for field, value in (("batch_size", 2), ("max_length", 60 if name == "sdpo" else 40))
     },
+    "sft.rehearsal.batch_size": (REHEARSED, 2),
+    "sft.rehearsal.weight": (REHEARSED, 0.5),
     "cpt.length": ({"overlap": 5}, 20),
     "cpt.overlap": ({"length": 40, "overlap": 5}, 7),
     "cpt.batch_size": ({}, 2),
@@ -108,8 +111,8 @@ def told(policy: Policy, name: str, settings: dict[str, Any], files: dict[str, A
     """Everything of a method that training can see: the weights of its channels and the units of two steps."""
     kind = resolve("method", name, METHODS)
     given = {key: value for key, value in files.items() if key in kind.model_fields}
-    if "replay" in settings:
-        settings = settings | {"replay": {"records": files["records"]} | settings["replay"]}
+    for section in {"replay", "rehearsal"} & settings.keys():
+        settings = settings | {section: {"records": files["records"]} | settings[section]}
     method = kind.model_validate(given | settings)
     source = method.source(policy, seed=3)
     units = [unit for step in range(2) for unit in source.units(step)]
