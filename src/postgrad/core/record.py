@@ -57,3 +57,13 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     weight: float = 1.0
     provenance: Provenance = Provenance()
     soft: SoftTargets | None = None
+
+
+def record_fault(record: Record) -> str | None:
+    """What makes a row mean something else than a row can: who acted, and a hint that says nothing."""
+    for name, message in (("action", record.action), ("rejected", record.rejected)):
+        if message is not None and message.role != "assistant":
+            return f"its {name} is of role '{message.role}', expected 'assistant'"
+    if record.hint is not None and not record.hint.strip():
+        return "its hint is empty, expected words, or no hint"
+    return None

@@ -12,24 +12,22 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from postgrad.core.errors import ConfigError
+from postgrad.core.strict import Strict
 from postgrad.run.problems import explain, problems_of
 from postgrad.run.schema import fields_of, is_list
-from postgrad.run.yaml import parse_scalar, read_yaml
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
 _TEXT_PROBLEMS = {"string_type", "path_type", "literal_error"}
 
 
-class Config(BaseModel):
+class Config(Strict):
     """Base of every configuration section: frozen, no unknown keys, attribute docstrings are the help texts."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True, validate_default=True
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     def resolved(self) -> dict[str, Any]:
         """Every value, defaults included, as plain JSON data under the names that a recipe uses."""
@@ -49,6 +47,8 @@ def load(Model: type[ConfigT], recipe: Path | None = None, overrides: Mapping[st
         ConfigError: a file that is missing or no YAML mapping, a key that is unknown, doubled or conflicting, a value
             of the wrong type.
     """
+    from postgrad.run.yaml import read_yaml  # a help page, which reads none, need not load YAML's rules
+
     data = read_yaml(recipe) if recipe is not None else {}
     source = str(recipe) if recipe is not None else "defaults"
     texts = dict(overrides or {})
@@ -123,6 +123,8 @@ def _with_overrides(
 
 def _parsed(Model: type[Config], key: str, value: Any) -> Any:
     """Text as YAML; for a list field one scalar is a list of one and several texts are its items."""
+    from postgrad.run.yaml import parse_scalar
+
     if isinstance(value, list):
         return [parse_scalar(item) if isinstance(item, str) else item for item in value]
     parsed = parse_scalar(value) if isinstance(value, str) else value

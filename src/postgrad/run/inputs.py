@@ -40,7 +40,7 @@ def paths_in(value: object, *, outside: Path) -> list[Path]:
     A run's own folder is no input of it, and a folder that contains the run folder would change while it runs.
     """
     here = outside.resolve()
-    found = (Path(text).expanduser() for text in _texts(value) if text and len(text) < 1024 and "\0" not in text)
+    found = (Path(text).expanduser() for text in texts_in(value) if text and len(text) < 1024 and "\0" not in text)
     resolved = {path: path.resolve() for path in found if path.exists()}
     return sorted(
         path for path, real in resolved.items() if not (real.is_relative_to(here) or here.is_relative_to(real))
@@ -52,15 +52,16 @@ def stamp(*parts: object) -> str:
     return content_id(list(parts))
 
 
-def _texts(value: object) -> Iterable[str]:
+def texts_in(value: object) -> Iterable[str]:
+    """Every text inside plain data, keys apart."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)
 
 
 def _file_hash(path: Path) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from postgrad.core.errors import ConfigError
@@ -31,6 +30,8 @@ def resolve(point: str, name: str, table: Mapping[str, str]) -> Any:
         return _attribute(table[name])
     if ":" in name:
         return _imported(point, name)
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
     installed = {entry.name: entry for entry in entry_points(group=f"postgrad.{point}")}
     if name in installed:
         return installed[name].load()

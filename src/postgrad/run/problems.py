@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from postgrad.run.nearest import nearest
 from postgrad.run.schema import fields_of, section_at
 
 _SHOWN = 4
+_INPUT = "Input should be "
+_TAG = re.compile(r"(int|float|str|bool)$|(function-\w+|literal|tuple|list|dict|lax-or-strict)\[")
+"""How pydantic calls the members of a union; no part of what the user wrote."""
 
 
 def explain(
@@ -23,11 +27,25 @@ def explain(
 
     Unknown keys come first: a misspelt key also makes the right one "missing", which would only mislead.
     """
-    ordered = sorted(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    ordered = sorted(_merged(problems), key=lambda problem: problem["type"] != "extra_forbidden")
     lines = [_line(Model, problem, source=source, overrides=overrides) for problem in ordered[:_SHOWN]]
     if len(ordered) > _SHOWN:
         lines.append(f"and {len(ordered) - _SHOWN} more")
     return ConfigError("; ".join(lines))
+
+
+def _merged(problems: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """One problem a value: pydantic tells one for each type that a value might have had, under a path of its own."""
+    found: dict[tuple[int | str, ...], ErrorDetails] = {}
+    for problem in problems:
+        place = tuple(part for part in problem["loc"] if not (isinstance(part, str) and _TAG.match(part)))
+        told = found.get(place)
+        if told is None:
+            found[place] = problem.copy()
+            found[place]["loc"] = place
+        elif told["msg"].startswith(_INPUT) and problem["msg"].startswith(_INPUT):
+            told["msg"] += " or " + problem["msg"].removeprefix(_INPUT)
+    return list(found.values())
 
 
 def problems_of(error: ValidationError, *, open_paths: Collection[tuple[int | str, ...]] = ()) -> list[ErrorDetails]:
@@ -57,13 +75,14 @@ def _line(Model: type[BaseModel], problem: ErrorDetails, *, source: str, overrid
     message = problem["msg"].removeprefix("Value error, ")
     if not location:
         return f"{source}: {message}"
-    got = _shortened(problem["input"])
+    written = overrides.get(path)  # `yes` was typed, not True
+    got = _shortened(written if isinstance(problem["input"], bool) and isinstance(written, str) else problem["input"])
     return f"{where}: got {got}, expected {_expected(message)}"
 
 
 def _expected(message: str) -> str:
     """Pydantic's sentence as the words after "expected"."""
-    text = message.removeprefix("Input should be ").removeprefix("Value should be ")
+    text = message.removeprefix(_INPUT).removeprefix("Value should be ")
     return text[:1].lower() + text[1:] if text == message else text
 
 

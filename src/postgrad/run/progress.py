@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TypeVar
+
+from postgrad.core.pulse import listening
 
 Item = TypeVar("Item")
 
@@ -18,44 +20,79 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def track(iterable: Iterable[Item], description: str, total: int | None = None, *, done: int = 0) -> Iterator[Item]:
+def track(
+    iterable: Iterable[Item],
+    description: str,
+    total: int | None = None,
+    *,
+    done: int = 0,
+    size: Callable[[Item], int] = lambda item: 1,
+) -> Iterator[Item]:
     """Yield the items and show how far they are: of `total`, by default all of them, `done` were there before.
 
-    A bar inside another bar stays silent: the outer one already moves.
+    An item counts for its `size` (a batch for its rows). What the work on an item tells of itself (`core.pulse`) is
+    shown as well, so that one long item is no silence. A bar inside another bar stays silent: the outer one moves.
     """
-    count = len(iterable) if total is None and isinstance(iterable, Sized) else total
+    if total is None and isinstance(iterable, Sized):
+        total = sum(map(size, iterable))
     if _active:
         yield from iterable
     elif sys.stderr.isatty():
-        yield from _bar(iterable, description, count, done)
+        yield from _bar(iterable, description, total, done, size)
     else:
-        yield from _lines(iterable, description, count, done)
+        yield from _lines(iterable, description, total, done, size)
 
 
-def _bar(iterable: Iterable[Item], description: str, total: int | None, before: int) -> Iterator[Item]:
+def _bar(
+    iterable: Iterable[Item], description: str, total: int | None, before: int, size: Callable[[Item], int]
+) -> Iterator[Item]:
     global _active
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # Two lines: the words of a beat beside a bar would not fit in 80 columns.
+    columns = (
+        TextColumn("{task.description}{task.fields[words]}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     _active = True
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(description, total=total, completed=before)
+            task = bar.add_task(description, total=total, completed=before, words="")
+            done = before
             for item in iterable:
-                yield item
-                bar.advance(task)
+                within = size(item)
+
+                def hear(share: float, words: str, *, done: int = done, within: int = within) -> None:
+                    bar.update(task, completed=done + share * within, words=f"\n  {words}")
+
+                with listening(hear):
+                    yield item
+                done += within
+                bar.update(task, completed=done, words="")
     finally:
         _active = False
 
 
-def _lines(iterable: Iterable[Item], description: str, total: int | None, before: int) -> Iterator[Item]:
+def _lines(
+    iterable: Iterable[Item], description: str, total: int | None, before: int, size: Callable[[Item], int]
+) -> Iterator[Item]:
     """A loop shorter than `LINE_SECONDS` prints nothing."""
     started = last = time.monotonic()
-    for done, item in enumerate(iterable, start=before + 1):
-        yield item
+    done = before
+
+    def say(words: str = "") -> None:
+        nonlocal last
         now = time.monotonic()
         if now - last >= LINE_SECONDS:
             last = now
             of = f"/{total}" if total is not None else ""
-            note(f"{description}: {done}{of}, {now - started:.0f} s")
+            note(f"{description}: {done}{of}, {now - started:.0f} s{words}")
+
+    with listening(lambda share, words: say(f" ({words})")):
+        for item in iterable:
+            yield item
+            done += size(item)
+            say()

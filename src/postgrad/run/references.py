@@ -47,6 +47,11 @@ def resolved_or_null(value: Any, scope: Mapping[str, Any]) -> Any:
     return _mapped(value, lambda name: look_up(name, scope) if name.partition(".")[0] in scope else None)
 
 
+def resolved_in_part(value: Any, scope: Mapping[str, Any]) -> Any:
+    """Like `resolved`, but a reference into a name that `scope` lacks stays as it is written."""
+    return _mapped(value, lambda name: look_up(name, scope) if name.partition(".")[0] in scope else f"${{{name}}}")
+
+
 def look_up(name: str, scope: Mapping[str, Any]) -> Any:
     """Follow a dotted name through mappings and lists.
 

@@ -1,4 +1,7 @@
-"""YAML without its traps: a key written twice is an error, `1e-4` is a number, errors name line and column."""
+"""YAML without its traps: a key written twice is an error, errors name line and column, and numbers are what they seem.
+
+`1e-4` is a number; `1:30` (90 in YAML 1.1), `010` (8) and `2024-01-01` (a date) are text, which a number field refuses.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +42,19 @@ def _name(loader: _Loader, node: yaml.Node) -> str:
     return key if isinstance(key, str) else str(node.value)
 
 
+_INT, _FLOAT, _TIME = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "timestamp"))
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag not in (_INT, _FLOAT, _TIME)]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_INT, re.compile(r"^[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F]+|0b[01]+)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    _FLOAT,
+    re.compile(
+        r"^[-+]?([0-9][0-9_]*\.?[0-9]*[eE][-+]?[0-9]+|[0-9][0-9_]*\.[0-9]*|\.[0-9]+([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"
+    ),
+    list("-+0123456789."),
 )
 
 

@@ -218,3 +218,27 @@ def test_an_item_is_found_by_its_name_with_dashes_or_underscores(tmp_path: Path)
     path = recipe(tmp_path, "teachers: [{name: a-b, kind: local}]")
     for name in ("a-b", "a_b"):
         assert load(Recipe, path, {f"teachers.{name}.kind": "gold"}).teachers[0].kind == "gold"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("lr", "yes", "--lr: got 'yes', expected a valid number, and yes/no is none"),
+        ("lora.rank", "true", "--lora.rank: got 'true', expected a valid integer, and yes/no is none"),
+        ("lora.rank", "010", "expected a valid integer, written without quotes or leading zeros"),  # 8 in YAML 1.1
+        ("lora.rank", "1:30", "--lora.rank: got '1:30', expected a valid integer"),  # 90 in YAML 1.1
+        ("lora.rank", "2024-01-01", "--lora.rank: got '2024-01-01', expected a valid integer"),
+        ("lr", "'1e-3'", "expected a valid number, written without quotes"),
+        ("fast", "1", "--fast: got 1, expected a valid boolean"),
+    ],
+)
+def test_no_type_is_guessed(key: str, text: str, expected: str) -> None:
+    assert expected in told(Recipe, **{key: text})
+
+
+def test_a_value_of_several_types_is_told_once() -> None:
+    class Either(Config):
+        size: float | Literal["auto"] = "auto"
+
+    assert told(Either, size="on") == "--size: got 'on', expected a valid number or 'auto'"
+    assert (load(Either, None, {"size": "3"}).size, load(Either, None, {"size": "auto"}).size) == (3.0, "auto")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import collections
+import importlib.metadata
 import json
 
 import pytest
 
 from postgrad.core.errors import ConfigError
-from postgrad.run import plugins
 from postgrad.run.plugins import resolve
 
 TABLE = {"counter": "collections:Counter", "decode": "json:JSONDecoder.decode"}
@@ -21,7 +21,8 @@ def test_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> object:
             return json.dumps
 
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [Entry()] if group == "postgrad.thing" else [])
+    groups = {"postgrad.thing": [Entry()]}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: groups.get(group, []))
     assert resolve("thing", "counter", TABLE) is collections.Counter
     assert resolve("thing", "decode", TABLE) is json.JSONDecoder.decode
     assert resolve("thing", "json:loads", TABLE) is json.loads
