@@ -2,7 +2,8 @@
 
 The libraries are imported once (`python benchmarks/arm.py MODULE`); every request, a JSON line `{"case", "settings",
 "out"}` on stdin, then runs in a fork: set up, warm up on the `warm` settings, measure. What it gave is written to the
-`out` file (numpy), and a line `{"done": rc}` says so.
+`out` file (numpy), and a line `{"done": rc}` says so. A fork that needs more CPU seconds than its settings' `limit` is
+ended by the system, and `done` is -24 (SIGXCPU).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ def measured(module: Any, case: str, settings: dict[str, Any], out: str) -> None
     """Set up, warm up, run, write."""
     from training.bodies import fingerprint
 
+    if settings.get("limit"):
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        limit = int(spent.ru_utime + spent.ru_stime + settings["limit"])
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     prepare = getattr(module, case)
     if settings.get("warm"):
         prepare(settings | settings["warm"])()

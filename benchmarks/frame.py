@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,10 @@ class Row:
         return kept | rounded | {"ratio": round(ratio, 3), "met": met and self.correct} | self.more
 
 
+class Unfinished(Exception):
+    """An arm needed more CPU seconds than its limit."""
+
+
 class Arm:
     """A process of `arm.py` that has the libraries of one module loaded and runs cases in forks."""
 
@@ -81,13 +86,19 @@ class Arm:
         os.close(said)
 
     def run(self, case: str, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The numbers of one case."""
+        """The numbers of one case.
+
+        Raises:
+            Unfinished: it took more CPU seconds than the settings' `limit`.
+        """
         out = folder / f"{self.module}-{case}.npz"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"case": case, "settings": dict(settings), "out": str(out)}) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
+        if answer and json.loads(answer)["done"] == -signal.SIGXCPU:
+            raise Unfinished
         if not answer or json.loads(answer)["done"]:
             raise SystemExit(f"arm {self.module}, case {case} failed:\n{Path(self._said).read_text()[-2000:]}")
         with np.load(out) as arrays:

@@ -250,6 +250,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a smaller corpus, some minutes")
+    parser.add_argument(
+        "--megabytes", type=float, help="size of each corpus [500]; the logs of the memory rows: a fifth"
+    )
     parser.add_argument("--json", action="store_true", help="the rows as JSON on stdout")
     parser.add_argument("--arm", nargs=3, metavar=("NAME", "SOURCE", "WORK"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -258,7 +261,8 @@ def main() -> None:
         return
     if missing := [peer for peer in ("orjson", "agentpile") if find_spec(peer) is None]:
         raise SystemExit(f"the peers are not installed: {', '.join(missing)}. Run: pip install 'postgrad[bench]'")
-    megabytes, small = (20.0, 10.0) if options.quick else (500.0, 100.0)
+    megabytes = options.megabytes or (20.0 if options.quick else 500.0)
+    small = 10.0 if options.quick else megabytes / 5
     with tempfile.TemporaryDirectory() as name:
         rows = [line for kind in FORMATS for line in speed_rows(kind, Path(name) / kind, megabytes)]
         rows += memory_rows(Path(name) / "memory", small, 5 * small)

@@ -49,7 +49,7 @@ class GoldFirst(Config):
         """Units by step: shuffled epochs over the tasks, a function of seed and step alone."""
         tasks = training_tasks(load_environment(self.environment), "train", self.tasks)
         groups = [[_unit(policy.renderer, task)] for task in tasks if task.reference]
-        return RecordSource(Batches(groups, self.batch_size, seed))
+        return RecordSource([Batches(groups, self.batch_size, seed)])
 
 
 def _unit(renderer: Renderer, task: Task) -> Unit:

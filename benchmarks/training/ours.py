@@ -116,17 +116,18 @@ def trained(policy: Policy, units: Sequence[Unit], channels: dict[str, dict[str,
 
 
 def products(settings: Settings) -> Step:
-    """The rate of fp32 products of the model's shapes, each as often as a layer has it."""
+    """The rate of fp32 products of the model's shapes, each as often as a layer has it, forward and backward."""
 
     def step() -> Outcome:
-        hidden = torch.randn(768, 576)
         shapes = [(576, 960), (576, 576), (576, 3072), (1536, 576)]
-        inputs = [(torch.randn(768, k), torch.randn(n, k)) for k, n in shapes]
+        inputs = [(torch.randn(768, k), torch.randn(n, k), torch.randn(768, n)) for k, n in shapes]
         began, done = time.process_time(), 0
         while time.process_time() - began < 1.0:
-            for left, right in inputs:
+            for left, right, slope in inputs:
                 torch.nn.functional.linear(left, right)
-                done += 2 * len(hidden) * right.numel()
+                slope @ right  # to the input
+                slope.T @ left  # to the weights
+                done += 3 * 2 * len(left) * right.numel()
         return {"gflops": done / (time.process_time() - began) / 1e9}
 
     return step

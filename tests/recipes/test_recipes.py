@@ -17,6 +17,7 @@ from postgrad.run.config import load
 from postgrad.run.recipes import find_recipe, recipe_names
 from postgrad.signals.records import write_records
 from postgrad.verbs import train
+from postgrad.verbs.train_config import TrainVerb
 from recipes.taught import TAUGHT, taught_settings
 
 CHANNELS = TAUGHT | {
@@ -68,7 +69,7 @@ def test_every_packaged_recipe_is_tested() -> None:
 
 @pytest.mark.parametrize("recipe", sorted(CHANNELS))
 def test_a_recipe_feeds_its_channels_and_leaves_an_artifact(recipe: str, tmp_path: Path) -> None:
-    config = load(train.TrainVerb, find_recipe(recipe), settings(tmp_path, recipe))
+    config = load(TrainVerb, find_recipe(recipe), settings(tmp_path, recipe))
     result = train.run(config, tmp_path / "run")
     lines = [json.loads(line) for line in Path(result["metrics"]).read_text().splitlines()]
     assert len(lines) == 2
@@ -92,7 +93,7 @@ def test_a_misspelt_key_of_a_method_stops_a_cycle_before_its_first_stage() -> No
 
 
 def test_records_that_change_under_a_run_are_refused(tmp_path: Path) -> None:
-    config = load(train.TrainVerb, find_recipe("sft"), settings(tmp_path, "sft"))
+    config = load(TrainVerb, find_recipe("sft"), settings(tmp_path, "sft"))
     train.run(config, tmp_path / "run")
     write_records(tmp_path / "records.jsonl", ROWS[:2])
     with pytest.raises(DataError, match="the records changed"):
@@ -100,33 +101,33 @@ def test_records_that_change_under_a_run_are_refused(tmp_path: Path) -> None:
 
 
 def test_half_of_an_objective_is_refused() -> None:
-    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.objective": "grpo"})
+    config = load(TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.objective": "grpo"})
     with pytest.raises(ConfigError, match="objective grpo is defined with advantage grpo"):
         train.plan(config)
 
 
 def test_beta_without_records_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"beta > 0 needs replay\.records"):
-        load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"method.beta": 0.5})
+        load(TrainVerb, find_recipe("ladder/a1-rl"), {"method.beta": 0.5})
 
 
 def test_a_weighted_channel_without_rows_is_refused(tmp_path: Path) -> None:
     overrides = settings(tmp_path, "ladder/a4-all")
     write_records(tmp_path / "records.jsonl", [ROWS[0]])
-    config = load(train.TrainVerb, find_recipe("ladder/a4-all"), overrides)
+    config = load(TrainVerb, find_recipe("ladder/a4-all"), overrides)
     with pytest.raises(DataError, match="can feed channel 'divergence'"):
         train.run(config, tmp_path / "run")
 
 
 def test_a_second_weight_for_a_channel_is_a_conflict(tmp_path: Path) -> None:
     overrides = settings(tmp_path, "ladder/a4-all") | {"channels.preference.weight": 0.9}
-    config = load(train.TrainVerb, find_recipe("ladder/a4-all"), overrides)
+    config = load(TrainVerb, find_recipe("ladder/a4-all"), overrides)
     with pytest.raises(ConfigError, match=r"channels\.preference\.weight conflicts"):
         train.plan(config)
 
 
 def test_a_kl_term_needs_the_idle_completions(tmp_path: Path) -> None:
-    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.kl_coefficient": 0.1})
+    config = load(TrainVerb, find_recipe("ladder/a1-rl"), {"channels.policy_gradient.kl_coefficient": 0.1})
     with pytest.raises(ConfigError, match="idle: score"):
         train.plan(config)
 
@@ -136,6 +137,6 @@ def test_a_benchmark_is_never_trained_on(tmp_path: Path) -> None:
         "method.rollouts.environment": "bfcl",
         "method.rollouts.split": "simple_python",
     }
-    config = load(train.TrainVerb, find_recipe("ladder/a1-rl"), overrides)
+    config = load(TrainVerb, find_recipe("ladder/a1-rl"), overrides)
     with pytest.raises(ConfigError, match="may not be trained on"):
         train.run(config, tmp_path / "run")

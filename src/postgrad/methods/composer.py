@@ -25,8 +25,9 @@ from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.task import Task
 from postgrad.envs import load_environment, training_tasks
 from postgrad.methods.batches import Batches
+from postgrad.methods.completion import Completion
 from postgrad.methods.credit import credited
-from postgrad.methods.fresh import Completion, Rollouts, Sampler, credited_units, differ, hinted_units
+from postgrad.methods.fresh import Rollouts, Sampler, credited_units, differ, hinted_units
 from postgrad.methods.supervised import FromRecords, record_batches
 from postgrad.objectives.outcome import Credits
 from postgrad.run.config import Config
@@ -50,7 +51,7 @@ class Replay(FromRecords):
 
 
 class Composer(Config):
-    """Weights and the two sources of data."""
+    """Three channels together: fresh rollouts, hints at their error sites, recorded pairs; weights and both sources."""
 
     alpha: Weight = 0.0
     """Weight of hinted self-distillation."""

@@ -24,7 +24,7 @@ from postgrad.objectives.outcome import Credits, Estimator, Group, Outcome
 from postgrad.run.config import Config
 
 if TYPE_CHECKING:
-    from postgrad.methods.fresh import Completion
+    from postgrad.methods.completion import Completion
     from postgrad.models.policy import Policy
 
 Count = Annotated[int, Field(ge=1)]

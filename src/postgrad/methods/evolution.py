@@ -49,7 +49,7 @@ class Evolve(Config):
 
 
 class ES(Config):
-    """Where rewards come from, and how to climb them."""
+    """An evolution strategy: where rewards come from, and how to climb them."""
 
     environment: str = "function_calling"
     """Where tasks and rewards come from."""
@@ -115,7 +115,7 @@ class Rewards:
             seed=self._seed * 1_000_003 + step,
         )
         scores = [
-            self._environment.grade(task, renderer.parse(renderer.decode(sample.tokens))).score
+            self._environment.grade(task, renderer.parse(renderer.decode(sample.tokens), tools=task.tools)).score
             for task, (sample,) in zip(tasks, sampled, strict=True)
         ]
         known = [score for score in scores if score is not None and math.isfinite(score)]

@@ -24,11 +24,12 @@ from pydantic import Field, model_validator
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.annotation import FloatsT, PolicyGradientItem, Span, Unit
 from postgrad.core.errors import ConfigError
-from postgrad.core.task import Grade, Task
+from postgrad.core.task import Task
 from postgrad.envs import Environment, rollout
+from postgrad.methods.completion import Completion
 from postgrad.methods.credit import Credit
 from postgrad.methods.layout import hinted_unit, idle_unit, sampled_unit
-from postgrad.methods.turns import Attempt, Observed, play, whole
+from postgrad.methods.turns import Attempt, play, whole
 from postgrad.models.engines.config import EngineConfig
 from postgrad.models.sample import Sample
 from postgrad.objectives.outcome import Credits, Estimator
@@ -102,19 +103,6 @@ class Rollouts(Config):
     def estimator(self) -> Estimator:
         """The advantage estimator with its settings."""
         return self.credit.estimator(self.advantage, group_size=self.group_size)
-
-
-@dataclass(frozen=True)
-class Completion:
-    """One sampled action of the policy on a task."""
-
-    task: Task
-    prompt: tuple[int, ...]
-    sample: Sample
-    answer: Answer
-    grade: Grade
-    observed: tuple[Observed, ...] = ()
-    """What others wrote between the turns; then `sample` holds the tokens of all turns."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from postgrad.methods.layout import sampled_unit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from postgrad.methods.fresh import Completion
+    from postgrad.methods.completion import Completion
     from postgrad.models.policy import Policy
     from postgrad.objectives.kl import Estimator
 

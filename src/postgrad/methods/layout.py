@@ -29,9 +29,10 @@ from postgrad.core.annotation import (
 )
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
-from postgrad.core.message import Message
+from postgrad.core.message import Block, Message, Reasoning, Text
 from postgrad.core.record import Record
 from postgrad.methods.alignment import reads_alike
+from postgrad.signals.records import row_content
 
 if TYPE_CHECKING:
     from postgrad.models.render import Renderer
@@ -50,11 +51,16 @@ def action_span(branch: int, prompt: Tokens, action: Tokens) -> Span:
 
 @dataclass
 class Layout:
-    """Turns records into units for one channel; `dropped` counts what could not be used, by reason."""
+    """Turns records into units for one channel.
+
+    `dropped` counts what could not be used, by reason, `repeated` the rows that say what an earlier one said; they are
+    used, for whoever writes a row twice may mean it.
+    """
 
     renderer: Renderer
     max_length: int
     dropped: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
 
     def groups(self, records: Iterable[Record], channel: Channel) -> list[list[Unit]]:
         """Units of the records that carry what `channel` needs, grouped by the prefix that they share."""
@@ -64,7 +70,11 @@ class Layout:
     def grouped(self, records: Iterable[Record], build: Callable[[Record], Row | None], name: str) -> list[list[Row]]:
         """What `build` makes of the records, grouped likewise; `name` is what a warning about dropped rows calls it."""
         groups: dict[str, list[Row]] = {}
+        seen: set[str] = set()
         for record in records:
+            if (why := unusable(record)) is not None:
+                self.dropped[why] += 1
+                continue
             try:
                 row = build(record)
             except DataError:  # a row of foreign making; one of them must not end the run
@@ -72,6 +82,11 @@ class Layout:
                 continue
             if row is not None:
                 groups.setdefault(_prefix(record), []).append(row)
+                content = row_content(record)
+                self.repeated += content in seen
+                seen.add(content)
+        if self.repeated:
+            log.warning("%s: rows that repeat an earlier one (they are used): %d", name, self.repeated)
         if self.dropped:
             log.warning("%s: rows not used: %s", name, dict(self.dropped))
         return list(groups.values())
@@ -116,6 +131,19 @@ class Layout:
 
     def _fitting(self, unit: Unit) -> Unit | None:
         return unit if self.fits(max(len(branch) for branch in unit.branches)) else None
+
+
+def unusable(record: Record) -> str | None:
+    """Why no method can learn from a row, if none can."""
+    if record.weight == 0:
+        return "weight 0"
+    if not any(_says_something(block) for block in record.action.blocks):
+        return "the action is empty"
+    return None
+
+
+def _says_something(block: Block) -> bool:
+    return bool(block.text.strip()) if isinstance(block, (Text, Reasoning)) else True
 
 
 def _prefix(record: Record) -> str:

@@ -32,7 +32,8 @@ from postgrad.core.task import Task
 from postgrad.envs import Environment, load_environment, training_tasks
 from postgrad.methods.alignment import reads_alike
 from postgrad.methods.batches import Batches
-from postgrad.methods.fresh import Completion, Rollouts, Sampler, site_hint
+from postgrad.methods.completion import Completion
+from postgrad.methods.fresh import Rollouts, Sampler, site_hint
 from postgrad.methods.layout import hinted_unit
 from postgrad.run.config import Config
 

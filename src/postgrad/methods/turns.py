@@ -58,7 +58,7 @@ class Attempt:
         turn = len(self.samples)
         self.samples.append(sample)
         prefix = f"call_{turn}" if turn else "call"
-        action = renderer.parse(renderer.decode(sample.tokens), call_prefix=prefix)
+        action = renderer.parse(renderer.decode(sample.tokens), call_prefix=prefix, tools=self.task.tools)
         self.messages.append(action)
         if sample.stop_reason != "stop":
             return False

@@ -49,13 +49,15 @@ class PolicyActor:
         seconds = (time.perf_counter() - started) / max(1, len(asks))
         by_ask = {i: one for i, (one,) in zip(fitting, samples, strict=True)}
         top = sampling.top_logprobs
-        return [self._answer(prompt, by_ask.get(i), seconds, top) for i, prompt in enumerate(prompts)]
+        return [self._answer(asks[i], prompt, by_ask.get(i), seconds, top) for i, prompt in enumerate(prompts)]
 
-    def _answer(self, prompt: Sequence[int], sample: Sample | None, seconds: float, top_logprobs: int) -> Answer:
+    def _answer(
+        self, ask: Ask, prompt: Sequence[int], sample: Sample | None, seconds: float, top_logprobs: int
+    ) -> Answer:
         if sample is None:
             return Answer(None, self.name, "too_long", len(prompt), 0, seconds, 0.0)
         renderer = self.policy.renderer
-        message = renderer.parse(renderer.decode(sample.tokens))
+        message = renderer.parse(renderer.decode(sample.tokens), tools=ask.tools)
         answer = Answer(message, self.name, sample.stop_reason, len(prompt), len(sample.tokens), seconds, 0.0)
         if top_logprobs == 0:
             return answer

@@ -3,22 +3,24 @@
 A form writes the text and the calls of an answer behind its reasoning, and reads back what a model wrote. Which one a
 model has is read off its chat template (`call_probe`): the form whose text the template itself writes for a call.
 
-    Hermes   <tool_call>...</tool_call>: of Qwen and Hermes, and of all models whose template writes no calls (`calls`)
-    Inline   one piece of JSON arguments a call between fixed texts: Llama 3, Mistral, DeepSeek (`inline_calls`)
-    Harmony  messages with channels and recipients: GPT-OSS
+    Hermes      <tool_call>...</tool_call>: of Qwen and Hermes, and of all whose template writes no calls (`calls`)
+    Inline      one piece of JSON arguments a call between fixed texts: Llama 3, Mistral, DeepSeek (`inline_calls`)
+    Parameters  a tag an argument: Qwen3-Coder, Nemotron, GLM, MiniMax (`parameter_calls`)
+    Notation    objects with quotes of their own: Gemma (`notation_calls`)
+    Harmony     messages with channels and recipients: GPT-OSS
 
-Not covered: calls whose arguments are no JSON in one piece (XML parameters of Qwen3-Coder and GLM, Gemma's own
-notation); such a model is shown and taught the Hermes form.
+Not covered: other ways to write calls; such a model is shown and taught the Hermes form.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
+from postgrad.core.message import Block, Message, Reasoning, Text, Tool, ToolCall
 from postgrad.models.calls import CLOSE, OPEN, action_text, dumps, parse_action
 
 WORDS = "[^<]+"
@@ -61,6 +63,11 @@ class CallForm(Protocol):
         """The regular expression of an answer without calls, for grammars."""
         ...
 
+    @property
+    def style(self) -> str:
+        """The notation of arguments, as xgrammar calls it; empty where it knows none."""
+        ...
+
     def leads(self, message: Message) -> bool:
         """Whether the answer begins without what the template writes before a plain one."""
         ...
@@ -69,8 +76,8 @@ class CallForm(Protocol):
         """Text and calls of an answer, in order."""
         ...
 
-    def read(self, text: str, *, call_prefix: str) -> Message:
-        """The answer that `text` stands for; never fails."""
+    def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
+        """The answer that `text` stands for; never fails. `tools` tell forms in which a value does not say its type."""
         ...
 
     def around(self, name: str) -> tuple[str, str]:
@@ -85,6 +92,7 @@ class Hermes:
     native: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     end: ClassVar[str] = ""
+    style: ClassVar[str] = "json"
     given: ClassVar[Given] = Given()
     words: ClassVar[str] = WORDS
 
@@ -96,7 +104,7 @@ class Hermes:
         """See `calls`."""
         return action_text(message)
 
-    def read(self, text: str, *, call_prefix: str) -> Message:
+    def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """See `calls`."""
         return parse_action(text, call_prefix=call_prefix)
 
@@ -123,6 +131,7 @@ class Harmony:
     native: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     end: ClassVar[str] = "<|call|>"
+    style: ClassVar[str] = "json"
     words: ClassVar[str] = r"<\|channel\|>final<\|message\|>[^<]+"
 
     def leads(self, message: Message) -> bool:
@@ -143,7 +152,7 @@ class Harmony:
                 parts.append(block.arguments_raw if unreadable(block) else "".join(self._around(block)))
         return JOIN.join(parts)
 
-    def read(self, text: str, *, call_prefix: str) -> Message:
+    def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """The messages of one answer; what stands in no message is its words."""
         blocks: list[Block] = []
         calls = 0

@@ -2,7 +2,7 @@
 
 One call and two calls are rendered with names and arguments that can be found again. The texts before, between and
 after these are the form. A template that writes them as the Hermes form does, or that takes no calls, has the Hermes
-form; so has one whose arguments come out in another notation than JSON.
+form; so has one whose arguments come out neither as JSON nor in a notation that `spelled_probe` can read off.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from postgrad.core.message import Tool, ToolCall
 from postgrad.models.call_forms import FINAL, JSON_BODY, CallForm, Given, Harmony, Hermes, wire_id
 from postgrad.models.calls import OPEN
 from postgrad.models.inline_calls import ID, Inline
+from postgrad.models.spelled_probe import Asking, spelled_form
 
 PROBE_TOOL = Tool("probe_tool", "A probe.", {"type": "object", "properties": {}})
 _NAMES, _IDS = (PROBE_TOOL.name, "other_tool"), ("probecal0", "probecal1")
@@ -49,6 +50,10 @@ def call_form(render: Render, user: dict[str, Any], *, opened: str, answer: str,
         found = _form(render, user, given, opened=opened, answer=answer, turn_end=turn_end)
         if found is not None:
             return found
+    for beside in ("", None):
+        asking = Asking(render, user, Given(beside), opened=opened, answer=answer, turn_end=turn_end)
+        if (spelled := spelled_form(asking)) is not None:
+            return spelled
     return Hermes()
 
 

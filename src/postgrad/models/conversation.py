@@ -114,12 +114,12 @@ class Template:
         last = message.blocks[-1] if message.blocks else None
         return self.shape.calls.end if isinstance(last, ToolCall) else ""
 
-    def read(self, text: str, *, call_prefix: str) -> Message:
+    def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """The assistant message that a model wrote as `text`; never fails."""
         if self.shape.calls.whole:
-            return self.shape.calls.read(text, call_prefix=call_prefix)
+            return self.shape.calls.read(text, call_prefix=call_prefix, tools=tools)
         reasoning, answer = self.shape.unwrapped(text)
-        message = self.shape.calls.read(answer, call_prefix=call_prefix)
+        message = self.shape.calls.read(answer, call_prefix=call_prefix, tools=tools)
         return Message("assistant", (Reasoning(reasoning), *message.blocks)) if reasoning else message
 
     def _cut(self, text: str, turn: _Turn, following: _Turn) -> tuple[str, str]:

@@ -36,7 +36,7 @@ def converted(gguf: Path, *, sha256: str) -> Path:
     if not (folder / "config.json").exists():
         with _locked(folder):
             if not (folder / "config.json").exists():
-                log.info("converting %s to %s (once; about half a minute)", gguf.name, folder)
+                log.warning("converting %s to %s (once; about half a minute)", gguf.name, folder)
                 _convert(gguf, folder)
     return folder
 

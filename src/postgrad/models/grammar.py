@@ -68,7 +68,8 @@ def _calls(form: CallForm, tools: Sequence[Tool]) -> dict[str, Any]:
     """One call or several, a line break between."""
     around = [(tool, *form.around(tool.name)) for tool in tools]
     tags = [
-        {"type": "tag", "begin": before, "content": _arguments(tool), "end": after} for tool, before, after in around
+        {"type": "tag", "begin": before, "content": _arguments(tool, form), "end": after}
+        for tool, before, after in around
     ]
     return {"type": "tags_with_separator", "tags": tags, "separator": "\n", "at_least_one": True}
 
@@ -79,17 +80,21 @@ def _one_call(form: CallForm, tools: Sequence[Tool]) -> dict[str, Any]:
     for tool in tools:
         before, after = form.around(tool.name)
         ending = [{"type": "const_string", "value": after}] if after else []
-        parts = [{"type": "const_string", "value": before}, _arguments(tool), *ending]
+        parts = [{"type": "const_string", "value": before}, _arguments(tool, form), *ending]
         choices.append({"type": "sequence", "elements": parts})
     return choices[0] if len(choices) == 1 else {"type": "or", "elements": choices}
 
 
-def _arguments(tool: Tool) -> dict[str, Any]:
+def _arguments(tool: Tool, form: CallForm) -> dict[str, Any]:
+    if not form.style:
+        raise DataError("no grammar is known for this model's form of calls", got=form.around(tool.name)[0])
     try:
         import xgrammar
     except ImportError:
         raise MissingDependency("xgrammar", extra="eval") from None
     schema = {"type": "object", "properties": {}, **tool.parameters, "additionalProperties": False}
+    if form.style != "json":
+        return {"type": "json_schema", "json_schema": schema, "style": form.style}
     try:
         ebnf = str(xgrammar.Grammar.from_json_schema(schema, any_whitespace=False, strict_mode=True))
     except RuntimeError as error:

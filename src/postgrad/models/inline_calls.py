@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, ClassVar
 
-from postgrad.core.message import Block, Message, Text, ToolCall
+from postgrad.core.message import Block, Message, Text, Tool, ToolCall
 from postgrad.models.call_forms import WORDS, Given, arguments_text, unreadable, wire_id
 from postgrad.models.calls import dumps, raw_arguments
 
@@ -51,6 +51,7 @@ class Inline:
     native: ClassVar[bool] = True
     whole: ClassVar[bool] = False
     end: ClassVar[str] = ""
+    style: ClassVar[str] = "json"
 
     @property
     def readable(self) -> bool:
@@ -59,14 +60,14 @@ class Inline:
 
     def leads(self, message: Message) -> bool:
         """An answer that begins with a call, where the template opens such a one otherwise."""
-        said = next((block for block in message.blocks if isinstance(block, Text | ToolCall)), None)
-        return isinstance(said, ToolCall) and not self.plain
+        begins = next((block for block in message.blocks if isinstance(block, Text | ToolCall)), None)
+        return isinstance(begins, ToolCall) and not self.plain
 
     def written(self, message: Message) -> str:
         """Text and runs of calls; without a mark before them calls take a line of their own."""
-        said = [block for block in message.blocks if isinstance(block, Text | ToolCall)]
+        parts = [block for block in message.blocks if isinstance(block, Text | ToolCall)]
         pieces: list[str] = []
-        for is_call, run in groupby(said, key=lambda block: isinstance(block, ToolCall)):
+        for is_call, run in groupby(parts, key=lambda block: isinstance(block, ToolCall)):
             blocks = list(run)
             if is_call:
                 pieces.append(self._calls_text([block for block in blocks if isinstance(block, ToolCall)]))
@@ -74,19 +75,19 @@ class Inline:
                 pieces.append("\n".join(block.text for block in blocks if isinstance(block, Text)))
         return ("" if self._mark else "\n").join(pieces)
 
-    def read(self, text: str, *, call_prefix: str) -> Message:
+    def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """Text and calls in order. Text beside calls is kept without the blank space that touches them."""
         blocks: list[Block] = []
         at = calls = 0
         for start, stop, found in self._runs(text):
-            blocks += _said(text[at:start])
+            blocks += said(text[at:start])
             for call in found:
-                blocks.append(_numbered(call, f"{call_prefix}_{calls}"))
+                blocks.append(numbered(call, f"{call_prefix}_{calls}"))
                 calls += 1
             at = stop
         if not calls:
             return Message("assistant", (Text(text),) if text else ())
-        return Message("assistant", (*blocks, *_said(text[at:])))
+        return Message("assistant", (*blocks, *said(text[at:])))
 
     def around(self, name: str) -> tuple[str, str]:
         """With an id of zeros, where the form has ids."""
@@ -134,7 +135,7 @@ class Inline:
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:
-        return re.compile(_patient(self._mark) if self._is_object else _patient(self.first))
+        return re.compile(patient(self._mark) if self._is_object else patient(self.first))
 
     def _objects(self, text: str, match: re.Match[str]) -> tuple[list[ToolCall], int]:
         """Objects behind the mark, in a list or one after the other."""
@@ -153,17 +154,17 @@ class Inline:
         if not self._mark:
             alone = not text[at:].partition("\n")[0].strip()
             return (calls, at) if alone else ([], match.end())
-        closing = re.compile(_patient(self.last.rpartition("}")[2])).match(text, at)
+        closing = re.compile(patient(self.last.rpartition("}")[2])).match(text, at)
         if calls and closing:
             return calls, closing.end()
-        return _broken(text, match)
+        return broken(text, match)
 
     def _literals(self, text: str, match: re.Match[str]) -> tuple[list[ToolCall], int]:
         """Names and arguments between fixed texts."""
         calls: list[ToolCall] = []
-        at, following = match.end(), re.compile(_patient(self.between) + f"(?={_LITERAL_NAME})")
-        head = re.compile(r"\s*" + _LITERAL_NAME + _patient(self.middle))
-        closing = re.compile(_patient(self.last) if self.last else r"\Z|\s*")
+        at, following = match.end(), re.compile(patient(self.between) + f"(?={_LITERAL_NAME})")
+        head = re.compile(r"\s*" + _LITERAL_NAME + patient(self.middle))
+        closing = re.compile(patient(self.last) if self.last else r"\Z|\s*")
         while named := head.match(text, at):
             raw, end = _value(text, named.end(), (following, closing) if self.last else (following,))
             after = following.match(text, end) or closing.match(text, end)
@@ -175,7 +176,7 @@ class Inline:
             if after.re is closing:
                 return calls, after.end()
             at = after.end()
-        return _broken(text, match)
+        return broken(text, match)
 
 
 def _object_call(value: Any, body: str) -> ToolCall | None:
@@ -192,7 +193,7 @@ def _object_call(value: Any, body: str) -> ToolCall | None:
     return ToolCall.from_raw(id="", name=value["name"], raw=raw, provider_id=own if isinstance(own, str) else None)
 
 
-def _broken(text: str, match: re.Match[str]) -> tuple[list[ToolCall], int]:
+def broken(text: str, match: re.Match[str]) -> tuple[list[ToolCall], int]:
     """What follows a mark and is no call, or does not end: kept whole, the mark included."""
     return [ToolCall("", "", text[match.start() :], None, "no call that ends")], len(text)
 
@@ -208,7 +209,7 @@ def _value(text: str, at: int, ends: Sequence[re.Pattern[str]]) -> tuple[str, in
     return text[start:end], end
 
 
-def _patient(text: str) -> str:
+def patient(text: str) -> str:
     """A pattern for a fixed text in which blank space may come, go and be of any kind."""
     parts = re.findall(r"\s+|[\[\]{}:,]|.", text)
     pattern = ""
@@ -222,9 +223,11 @@ def _patient(text: str) -> str:
     return r"\s*" + pattern if text else ""
 
 
-def _numbered(call: ToolCall, call_id: str) -> ToolCall:
+def numbered(call: ToolCall, call_id: str) -> ToolCall:
+    """The call under another id."""
     return ToolCall(call_id, call.name, call.arguments_raw, call.arguments, call.parse_error, call.provider_id)
 
 
-def _said(text: str) -> list[Block]:
+def said(text: str) -> list[Block]:
+    """The words beside calls, without the blank space around them; no block where there are none."""
     return [Text(text.strip())] if text.strip() else []

@@ -82,7 +82,8 @@ class Policy:
             self.start = Start.of(self.model, None, fresh=False)
         self._running = SplitModel(self.network)
         self._layout = choose_layout(self._running)
-        log.info("%s runs %s: %s", self.name, self.layout, self.layout_reason)
+        level = logging.INFO if self.layout == "tree" else logging.WARNING  # flat costs time: a person should know why
+        log.log(level, "%s runs %s: %s", self.name, self.layout, self.layout_reason)
 
     @property
     def accepts(self) -> frozenset[str]:

@@ -110,9 +110,12 @@ class Renderer:
             form=self.calls,
         )
 
-    def parse(self, text: str, *, call_prefix: str = "call") -> Message:
-        """The assistant message that `text` (an action decoded, without its stop token) stands for; never fails."""
-        return self._template.read(text, call_prefix=call_prefix)
+    def parse(self, text: str, *, call_prefix: str = "call", tools: Sequence[Tool] = ()) -> Message:
+        """The assistant message that `text` (an action decoded, without its stop token) stands for; never fails.
+
+        `tools` are those that were offered: in some forms only their schemas tell the text `3` from the number.
+        """
+        return self._template.read(text, call_prefix=call_prefix, tools=tools)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of an action, without the stop token; special tokens inside it are kept visible."""

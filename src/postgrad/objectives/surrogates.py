@@ -87,12 +87,16 @@ class Surrogate(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Reinforce:
-    """REINFORCE; no ratio, so nothing to clip."""
+class _TokenRatios:
+    """What most have: a ratio for each token, to the old policy."""
 
     by_sequence: ClassVar[bool] = False
     from_sampler: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Reinforce(_TokenRatios):
+    """REINFORCE; no ratio, so nothing to clip."""
 
     def __call__(self, tokens: Tokens) -> Losses:
         """−A log π."""
@@ -101,11 +105,8 @@ class Reinforce:
 
 
 @dataclass(frozen=True)
-class Clipped:
+class Clipped(_TokenRatios):
     """PPO's clip (arXiv 1707.06347) with its dual (arXiv 1912.09729)."""
-
-    by_sequence: ClassVar[bool] = False
-    from_sampler: ClassVar[bool] = False
 
     eps_low: float
     eps_high: float
@@ -151,11 +152,8 @@ class TokenSequence(Clipped):
 
 
 @dataclass(frozen=True)
-class TruncatedWeight:
+class TruncatedWeight(_TokenRatios):
     """CISPO (arXiv 2506.13585): the weight is bounded and no token loses its gradient."""
-
-    by_sequence: ClassVar[bool] = False
-    from_sampler: ClassVar[bool] = False
 
     eps_high: float
     eps_low: float | None = None
@@ -169,11 +167,8 @@ class TruncatedWeight:
 
 
 @dataclass(frozen=True)
-class SoftGate:
+class SoftGate(_TokenRatios):
     """SAPO (arXiv 2511.20347): a gate in place of a clip."""
-
-    by_sequence: ClassVar[bool] = False
-    from_sampler: ClassVar[bool] = False
 
     tau_positive: float
     tau_negative: float
@@ -188,11 +183,10 @@ class SoftGate:
 
 
 @dataclass(frozen=True)
-class GeometricMean:
+class GeometricMean(_TokenRatios):
     """GMPO (arXiv 2507.20673): log-ratios are clipped token by token, then averaged; ε is in nats."""
 
     by_sequence: ClassVar[bool] = True
-    from_sampler: ClassVar[bool] = False
 
     eps_low: float
     eps_high: float
@@ -208,13 +202,12 @@ class GeometricMean:
 
 
 @dataclass(frozen=True)
-class ProbabilityMask:
+class ProbabilityMask(_TokenRatios):
     """DPPO with binary total variation (arXiv 2602.04879): bounds on π−μ, so that rare tokens are free to move.
 
     The penalty τ on the squared log-ratio holds at masked tokens too, and brings them back.
     """
 
-    by_sequence: ClassVar[bool] = False
     from_sampler: ClassVar[bool] = True
 
     eps_low: float

@@ -106,9 +106,9 @@ class LoopConfig(Config):
     """Consecutive steps without items or with a gradient of exactly 0 after which a channel stops the run."""
     embedding_noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """NEFTune's alpha: uniform noise on the input embeddings while training (cross_entropy only); 0 adds none."""
-    reuse: ReuseConfig = ReuseConfig()
+    reuse: ReuseConfig = Field(default_factory=ReuseConfig)
     """Steps on one answer of the source, for rollouts."""
-    spikes: SpikesConfig = SpikesConfig()
+    spikes: SpikesConfig = Field(default_factory=SpikesConfig)
     """Spike detection with rollback."""
 
 
@@ -132,13 +132,13 @@ class MemoryConfig(Config):
 class TrainConfig(Config):
     """Everything the loop needs beside the policy and the source."""
 
-    optim: OptimConfig = OptimConfig()
+    optim: OptimConfig = Field(default_factory=OptimConfig)
     """Optimiser."""
-    loop: LoopConfig = LoopConfig()
+    loop: LoopConfig = Field(default_factory=LoopConfig)
     """Loop."""
     channels: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Channel name -> its weight (default 1) and its own fields."""
-    memory: MemoryConfig = MemoryConfig()
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
     """What saves memory."""
     sync: dict[str, Any] = Field(default_factory=lambda: complete_sync({"name": "none"}))
     """How replicas are kept together: `name` and its own fields."""

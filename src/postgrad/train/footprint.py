@@ -5,8 +5,8 @@
     optimiser     what it keeps for a trained parameter, by its name (docs/optimizers.md)
     copies        weights again for the reference of full fine-tuning; trained ones again for a teacher that is a copy
     activations   what autograd keeps of one forest of `loop.token_budget` tokens, counted on the model's own code
-    working set   buffers of the largest layer in the backward pass, three chunks of logits, and three gradients of the
-                  head where that is trained
+    working set   buffers of the largest layer in the backward pass, logits that wait (at least a chunk) and two chunks,
+                  and three gradients of the head where that is trained
 
 A forest that is smaller than the budget needs less. Operations are those of a forward and backward pass over a full
 forest, of reference passes, and of the head for every token; attention as over one chain.
@@ -24,6 +24,7 @@ from torch import nn
 
 from postgrad.core.errors import ConfigError
 from postgrad.models.adapter.config import AdapterConfig
+from postgrad.models.score import KEPT_LOGITS
 from postgrad.models.skeleton import NotCounted, pass_cost, skeleton
 from postgrad.objectives.teaching import Teacher
 from postgrad.objectives.tiles import TILE
@@ -102,7 +103,8 @@ def footprint(model: str, adapter: AdapterConfig | None, config: TrainConfig, *,
         vocabulary, width = _head(bones)
         logits = min(budget * vocabulary, max(TILE, CHUNK * vocabulary))
         head_gradients = vocabulary * width if _head_trains(bones) else 0
-        working_set = plain.largest + 3 * FLOAT * (logits + head_gradients)
+        kept = min(budget * vocabulary, max(KEPT_LOGITS, CHUNK * vocabulary))
+        working_set = plain.largest + FLOAT * (kept + 2 * logits + 3 * head_gradients)
         reference = uses_reference(config)
         head = (6 if _head_trains(bones) else 4) + 2 + 2 * reference  # the chunk is computed again in the backward pass
         flops = chosen.flops + reference * plain.forward + head * vocabulary * width * budget

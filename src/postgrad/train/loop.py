@@ -4,6 +4,7 @@
 
 so neither `token_budget` nor the number of workers changes a loss. Training starts again from the newest checkpoint
 of the run folder, if there is one, and ends with the weights that an uninterrupted run would have had, bit for bit.
+Ctrl-C and SIGTERM stop it after a step, with a checkpoint (`stopping`).
 
 Not covered: validation during training (a stage of its own), several policies.
 """
@@ -14,11 +15,12 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from accelerate.utils import set_seed
 from torch import nn
 
-from postgrad.core.errors import ConfigError, TrainingFault
+from postgrad.core.errors import ConfigError, OutsideFailure, TrainingFault
 from postgrad.run.progress import note, track
 from postgrad.train.backprop import Backprop
 from postgrad.train.buffer import Buffered
@@ -33,6 +35,7 @@ from postgrad.train.optim import build_optimizer, learning_rate
 from postgrad.train.restoring import Place, Restorer
 from postgrad.train.sharding import Sharding, clip
 from postgrad.train.spikes import Spikes
+from postgrad.train.stopping import Stop, saying_what_is_saved, stopping
 from postgrad.train.sync.choice import sync_settings
 from postgrad.train.workers import Workers
 
@@ -69,9 +72,11 @@ def train(
             with another configuration.
         DeadChannel: a channel with a weight above 0 trains nothing.
         TrainingFault: the policy has nothing to train, or a loss or gradient is not finite.
-        OutsideFailure: a checkpoint cannot be written; the earlier ones are intact and the same call resumes.
+        OutsideFailure: a checkpoint cannot be written, or the run was asked to stop; the same call resumes.
     """
-    return _Loop(policy, source, config, run, companions).run()
+    loop = _Loop(policy, source, config, run, companions)
+    with saying_what_is_saved(loop.saved), stopping(possible=loop.may_stop) as stop:
+        return loop.run(stop)
 
 
 class _Loop:
@@ -112,7 +117,16 @@ class _Loop:
         )
         self._place = Place(0, 0)
 
-    def run(self) -> TrainResult:
+    def saved(self) -> Path | None:
+        """The newest checkpoint."""
+        return self._restorer.checkpoints.latest()
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a checkpoint may be written after any step: where none of its readers counts on the regular ones."""
+        return self._workers.size == 1 and not (self._sync.together or self._spikes.watching)
+
+    def run(self, stop: Stop) -> TrainResult:
         started, tokens, losses = time.monotonic(), 0, dict[str, float]()
         self._start()
         steps, save_every = self._config.loop.steps, self._config.loop.save_every
@@ -130,8 +144,11 @@ class _Loop:
             self._place = Place(step + 1, self._spikes.next_batch(self._place.batch + 1))
             if step + 1 == steps:
                 self._estimator.finish()
-            if step + 1 == steps or (step + 1) % save_every == 0:
+            stopped = stop.asked  # once: a signal between the two questions must not stop what was not saved
+            if step + 1 == steps or (step + 1) % save_every == 0 or stopped:
                 self._restorer.save(self._place)
+            if stopped and step + 1 < steps:
+                raise OutsideFailure(f"stopped after step {step + 1} of {steps}, which is saved")
         self._sync.finish()
         self._policy.model.eval()
         return TrainResult(steps, tokens, time.monotonic() - started, losses)

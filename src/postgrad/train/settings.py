@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from postgrad.core.errors import ConfigError
+from postgrad.core.strict import built
 from postgrad.run.nearest import nearest
 
 
@@ -23,7 +24,7 @@ def build_settings(kind: Any, fields: Mapping[str, Any], *, path: str, also: tup
         if field not in known:
             raise ConfigError(f"unknown key '{path}.{field}'", do=nearest(field, [*also, *known]))
     try:
-        return TypeAdapter(kind).validate_python(dict(fields))
+        return built(kind, fields)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in (path, *problem["loc"]))

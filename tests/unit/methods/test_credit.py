@@ -14,16 +14,17 @@ from pydantic.fields import FieldInfo
 from postgrad.core.annotation import PolicyGradientItem, Unit
 from postgrad.core.errors import ConfigError
 from postgrad.core.task import Grade
+from postgrad.methods.completion import Completion
 from postgrad.methods.composer import Composer, ComposerSource
 from postgrad.methods.credit import Credit, credited, overlong_penalty
-from postgrad.methods.fresh import Completion, Rollouts, credited_units, differ
+from postgrad.methods.fresh import Rollouts, credited_units, differ
 from postgrad.methods.kl_reward import kl_penalties
 from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
 from postgrad.models.sampler import Sample
 from postgrad.objectives.advantages import ADVANTAGES
 from postgrad.objectives.policy_objectives import OBJECTIVES
-from postgrad.verbs.train import TrainVerb, build_method, training
+from postgrad.verbs.train_config import TrainVerb, build_method, training
 
 LIMIT = 6
 COIN = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": LIMIT}

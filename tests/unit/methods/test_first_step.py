@@ -14,6 +14,7 @@ from postgrad.core.record import Record
 from postgrad.run.config import load
 from postgrad.signals.records import write_records
 from postgrad.verbs import train
+from postgrad.verbs.train_config import TrainVerb
 
 GOOD, BAD = Message.of("assistant", "yes, b"), Message.of("assistant", "no, a")
 ROWS = [Record((Message.of("user", f"say b {k}"),), GOOD, rejected=BAD) for k in range(4)]
@@ -28,7 +29,7 @@ def lines(tmp_path: Path, name: str, **settings: Any) -> list[dict[str, Any]]:
     config |= settings
     recipe = tmp_path / f"{name}.yaml"
     recipe.write_text(json.dumps(config))
-    result = train.run(load(train.TrainVerb, recipe, {}), tmp_path / name)
+    result = train.run(load(TrainVerb, recipe, {}), tmp_path / name)
     return [json.loads(line) for line in Path(result["metrics"]).read_text().splitlines()]
 
 

@@ -89,3 +89,19 @@ def test_a_row_that_cannot_be_rendered_is_dropped_and_counted(renderer: Renderer
     layout = Layout(renderer, 4096)
     assert len(layout.groups([Record((), RIGHT), Record((ASK,), RIGHT)], "cross_entropy")) == 1
     assert layout.dropped == {"the chat template refuses its messages": 1}
+
+
+def test_rows_that_teach_nothing_are_dropped_and_counted(renderer: Renderer) -> None:
+    """A weight of 0, and an action without a word or a call (learnt, it would be silence); a rejected one may be."""
+    layout, silent = Layout(renderer, 4096), Message.of("assistant", " \n")
+    rows = [Record((ASK,), RIGHT, weight=0.0), Record((ASK,), silent), Record((ASK,), Message("assistant", ()))]
+    assert layout.groups([*rows, Record((ASK,), RIGHT)], "cross_entropy") != []
+    assert layout.dropped == {"weight 0": 1, "the action is empty": 2}
+    assert layout.groups([Record((ASK,), RIGHT, rejected=silent)], "preference") != []
+
+
+def test_a_row_that_is_there_twice_is_used_twice_and_counted(renderer: Renderer) -> None:
+    layout = Layout(renderer, 4096)
+    rows = [Record((ASK,), RIGHT), Record((ASK,), RIGHT, weight=2.0), Record((ASK,), WRONG)]
+    assert [len(group) for group in layout.groups(rows, "cross_entropy")] == [3]
+    assert layout.repeated == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from postgrad.verbs import train
-from postgrad.verbs.train import TrainVerb
+from postgrad.verbs.train_config import TrainVerb
 
 COIN = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 4, "max_new_tokens": 6}
 RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

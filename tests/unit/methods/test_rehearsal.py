@@ -17,7 +17,7 @@ from postgrad.methods.supervised import SFT
 from postgrad.models.policy import Policy, load_policy
 from postgrad.signals.records import write_records
 from postgrad.verbs import train
-from postgrad.verbs.train import TrainVerb
+from postgrad.verbs.train_config import TrainVerb
 
 YES, NO = Message.of("assistant", "yes"), Message.of("assistant", "no")
 LESSONS = [Record((Message.of("user", text),), YES) for text in ("one", "two", "three")]

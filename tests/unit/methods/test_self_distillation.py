@@ -12,7 +12,7 @@ from postgrad.core.annotation import DivergenceItem, Unit
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message
 from postgrad.core.task import Grade
-from postgrad.methods.fresh import Completion
+from postgrad.methods.completion import Completion
 from postgrad.methods.self_distillation import (
     OPSD,
     SDPOFresh,

@@ -235,11 +235,11 @@ def test_ids_are_the_model_s_or_made_of_ours() -> None:
 
 
 def test_a_template_whose_arguments_are_no_json_is_taught_the_hermes_form() -> None:
-    """XML parameters: the template shows the tools with its own form, so they are shown in our words instead."""
+    """Its values cannot be told from each other, so the tools are shown in our words instead."""
     template = (
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}"
         "<tool_call>\n<function={{ c.function.name }}>\n{% for k, v in c.function.arguments|items %}"
-        "<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}"
+        "{{ k }} {{ v }} {% endfor %}</function>\n</tool_call>{% endfor %}"
         "<|im_end|>\n{% endfor %}"
         "{% if tools %}Answer so: <tool_call>... {{ tools|tojson }}{% endif %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

@@ -12,6 +12,7 @@ from postgrad.core.annotation import Unit
 from postgrad.core.errors import DataError
 from postgrad.core.forest import build_forest
 from postgrad.core.message import Message, Tool
+from postgrad.core.pulse import listening
 from postgrad.models import decoder as decoding
 from postgrad.models import sampler
 from postgrad.models.decoder import Decoder
@@ -157,3 +158,15 @@ def test_sampling_leaves_training_mode_as_it_was(adapted: Policy) -> None:
     adapted.model.train()
     generate(adapted, [[5]], temperature=0.0, max_new_tokens=1, seed=0)
     assert adapted.model.training
+
+
+def test_whoever_waits_hears_how_far_it_is(tiny: Policy) -> None:
+    """4 prompts x 2 samples of at most 5 tokens: shares never fall, end at 1, and count 8 answers."""
+    heard: list[tuple[float, str]] = []
+    with listening(lambda share, words: heard.append((share, words))):
+        generate(tiny, PROMPTS, n=2, temperature=1.0, max_new_tokens=5, seed=0)
+    shares = [share for share, _ in heard]
+    assert heard[0] == (0.0, "0 of 8 answers, reading 53 tokens of prompts")
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert all("of 8 answers" in words for _, words in heard)

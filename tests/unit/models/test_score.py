@@ -10,6 +10,7 @@ import torch
 
 from postgrad.core.annotation import Unit
 from postgrad.core.forest import build_forest
+from postgrad.models import score
 from postgrad.models.policy import Policy
 from postgrad.models.score import token_logprobs
 
@@ -28,8 +29,10 @@ def test_by_hand() -> None:
     assert colder.exp().tolist() == pytest.approx([9 / 10, 1 / 17])
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 1000])
-def test_chunks_change_nothing(tiny: Policy, chunk: int) -> None:
+@pytest.mark.parametrize(("chunk", "kept"), [(1, 1), (1, 600), (3, 1), (1000, 1)])
+def test_chunks_change_nothing(tiny: Policy, chunk: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it matter how many of them keep their logits: none but the last, two (of 259 numbers each), or all."""
+    monkeypatch.setattr(score, "KEPT_LOGITS", kept)
     forest = build_forest([Unit(((5, 6, 7, 8, 9), (5, 6, 10, 11)))])
     nodes = np.flatnonzero(forest.parents_T >= 0)
     hidden_TD = tiny.hidden_TD(forest)
@@ -46,3 +49,19 @@ def test_chunks_change_nothing(tiny: Policy, chunk: int) -> None:
 def test_no_nodes_give_no_scores(tiny: Policy) -> None:
     forest = build_forest([Unit(((5, 6),))])
     assert token_logprobs(tiny.head, tiny.hidden_TD(forest), forest, []).shape == (0,)
+
+
+def test_the_gradient_is_softmax_minus_one_hot() -> None:
+    """Logits (0, ln 3): p = (1/4, 3/4), so d log p(1) / d logits = (-1/4, 1 - 3/4); twice that for an upstream of 2.
+
+    And against finite differences in fp64, at a temperature.
+    """
+    forest = build_forest([Unit(((0, 1, 0),))])
+    hidden_TD = torch.tensor([[0.0, math.log(3)], [0.0, 0.0], [0.0, 0.0]], requires_grad=True)
+    (token_logprobs(lambda x: x, hidden_TD, forest, [1]) * 2).sum().backward()
+    assert hidden_TD.grad is not None
+    assert hidden_TD.grad[0].tolist() == pytest.approx([-1 / 2, 1 / 2])
+    drawn = torch.randn(3, 5, dtype=torch.float64, requires_grad=True, generator=torch.Generator().manual_seed(0))
+    assert torch.autograd.gradcheck(
+        lambda hidden: token_logprobs(lambda x: x, hidden, forest, [1, 2], chunk=1, temperature=0.7), (drawn,)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -25,25 +24,12 @@ from postgrad.train.teachers import Blend, Teachers, build_teachers, refuse_othe
 from unit.train.tiny_training import (
     MemoryRun,
     StepSource,
-    TinyPolicy,
+    Twinned,
     config,
     random_tokens,
     random_unit,
     span,
 )
-
-
-class Twinned(TinyPolicy):
-    """A tiny policy that copies can be made of; `twins` counts them."""
-
-    twins = 0
-
-    def twin(self) -> TinyPolicy:
-        self.twins += 1
-        twin = copy.copy(self)
-        twin.model = copy.deepcopy(self.model).eval().requires_grad_(False)
-        twin._active = twin.model
-        return twin
 
 
 def hinted(seed: int) -> list[Unit]:

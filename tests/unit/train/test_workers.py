@@ -13,7 +13,7 @@ from postgrad.run.rundir import RunDir
 from unit.train import worker
 
 
-def start(folder: Path, rank: int, port: int) -> subprocess.Popen[str]:
+def start(folder: Path, rank: int, port: int, *more: str) -> subprocess.Popen[str]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "OMP_NUM_THREADS": "1",
@@ -24,7 +24,7 @@ def start(folder: Path, rank: int, port: int) -> subprocess.Popen[str]:
         "LOCAL_RANK": str(rank),
         "ACCELERATE_USE_CPU": "true",
     }
-    command = [sys.executable, worker.__file__, str(folder)]
+    command = [sys.executable, worker.__file__, str(folder), *more]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
@@ -35,12 +35,16 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-def test_two_workers_equal_one(tmp_path: Path):
-    """Gloo, four channels, units split by tokens, one idle worker at step 2: losses and weights agree to 1e-6."""
+@pytest.mark.parametrize("teacher", [(), ("frozen",), ("ema",)], ids=["four channels", "frozen", "ema"])
+def test_two_workers_equal_one(tmp_path: Path, teacher: tuple[str, ...]):
+    """Gloo, units split by tokens, one idle worker at step 2: losses and weights agree to 1e-6.
+
+    Four channels; or the divergence to a copy that each worker keeps: as the run began, or following the weights.
+    """
     one, two = tmp_path / "one", tmp_path / "two"
     port = free_port()
-    workers = [start(two, rank, port) for rank in range(2)]
-    worker.main(one)
+    workers = [start(two, rank, port, *teacher) for rank in range(2)]
+    worker.main(one, *teacher)
     for process in workers:
         _, errors = process.communicate(timeout=200)
         assert process.returncode == 0, errors
@@ -51,6 +55,10 @@ def test_two_workers_equal_one(tmp_path: Path):
     lines = [RunDir(folder).metrics() for folder in (one, two)]
     assert [line["step"] for line in lines[1]] == [0, 1, 2, 3]
     for alone, split in zip(*lines, strict=True):
-        keys = [key for key in alone if key.startswith(("loss", "count", "weight_gradient", "preference", "policy"))]
+        keys = [
+            key
+            for key in alone
+            if key.startswith(("loss", "count", "weight_gradient", "preference", "policy", "divergence"))
+        ]
         assert [split[key] for key in keys] == pytest.approx([alone[key] for key in keys], rel=1e-5, abs=1e-6)
     assert len(list((two / "checkpoints").iterdir())) == 2

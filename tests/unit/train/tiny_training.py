@@ -81,6 +81,19 @@ class TinyPolicy:
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
 
+class Twinned(TinyPolicy):
+    """A tiny policy that copies can be made of; `twins` counts them."""
+
+    twins = 0
+
+    def twin(self) -> TinyPolicy:
+        self.twins += 1
+        twin = copy.copy(self)
+        twin.model = copy.deepcopy(self.model).eval().requires_grad_(False)
+        twin._active = twin.model
+        return twin
+
+
 def random_tokens(rng: np.random.Generator, n: int) -> tuple[int, ...]:
     return tuple(int(token) for token in rng.integers(0, VOCABULARY, n))
 

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from postgrad.core.errors import ConfigError
+from postgrad.core.strict import Strict
 from postgrad.models.adapter.variants import Variant, build_variants
 
 V = TypeVar("V", bound=Variant)
 
 
-class AdapterConfig(BaseModel):
+class AdapterConfig(Strict):
     """What is trained: for LoRA, W + (alpha / rank) B A on each target, B zero at the start."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True)
 
     variant: tuple[str, ...] = ("lora",)
     """lora, rslora, dora, vera, lora-fa, pissa, loftq, adalora, layerdrop, qlora, full; or several: [rslora, dora]."""
@@ -42,6 +41,8 @@ class AdapterConfig(BaseModel):
     def _names(cls, value: Any) -> Any:
         """One name, "rslora+dora", or a list."""
         names = [value] if isinstance(value, str) else value
+        if isinstance(names, (list, tuple)) and not names:
+            raise ConfigError("adapter.variant names none", got="[]", do="leave it out, or name one, such as lora")
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             return value
         return tuple(part.strip() for name in names for part in name.split("+"))

@@ -25,9 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from postgrad.core.errors import ConfigError
+from postgrad.core.strict import built
 
 Role = Literal["method", "start", "scale", "form", "frozen", "depth", "base"]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -250,9 +251,10 @@ def _conflict(one: type[Variant], other: type[Variant], why: str) -> ConfigError
 
 def _built(kind: type[Variant], options: Mapping[str, Any]) -> Variant:
     try:
-        return TypeAdapter(kind).validate_python(dict(options))
+        variant: Variant = built(kind, options)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         expected = problem["msg"].removeprefix("Input should be ")
         path = ".".join(str(part) for part in ("adapter", "options", *problem["loc"]))
         raise ConfigError(path, got=problem["input"], expected=expected) from None
+    return variant

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from postgrad.core.errors import ConfigError
+from postgrad.core.strict import Strict
 
 
-class EngineConfig(BaseModel):
+class EngineConfig(Strict):
     """A server that samples for the policy."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True)
 
     kind: Literal["vllm", "sglang", "openai_compatible"] = "vllm"
     """Its API: vllm, sglang, or openai_compatible for any completions API that returns token ids."""

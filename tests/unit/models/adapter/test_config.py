@@ -116,3 +116,8 @@ def test_qlora_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "bitsandbytes" else found(name))
     with pytest.raises(MissingDependency, match=r"pip install 'postgrad\[qlora\]'"):
         load_policy(str(tmp_path), adapter=AdapterConfig(variant="qlora"))
+
+
+def test_a_list_of_no_variants_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"adapter.variant names none; got '\[\]'"):
+        AdapterConfig(variant=())
