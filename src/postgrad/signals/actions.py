@@ -18,8 +18,6 @@ from postgrad.core.message import Message, Text, Tool, ToolCall
 from postgrad.signals.commands import command_of, kind_of
 from postgrad.signals.shell_words import normal_line
 
-CUT_OFF = ("length", "max_tokens")
-"""Stop reasons of an action that hit its limit; learnt, it would teach to stop in the middle."""
 _CHANGING = ("shell", "code", "edit", "wait")  # sorts of tools whose calls have an order
 _REMARKS = {
     "shell": ("description", "explanation", "justification", "thought", "reason", "security_risk"),

@@ -15,10 +15,10 @@ from typing import Literal
 import msgspec
 
 from postgrad.core.message import Message
-from postgrad.signals.actions import CUT_OFF, learnable, normal_form
+from postgrad.signals.actions import learnable, normal_form
 from postgrad.signals.text_judges import SameText, exact
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
-from postgrad.teachers.validity import Invalid, invalid_reason
+from postgrad.teachers.validity import CUT_OFF, Invalid, invalid_reason
 
 Drop = Literal["no_answer", "tie", "low_agreement", "truncated"] | Invalid
 GOLD = "gold answers"

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.actions import CUT_OFF, learnable, same_action
+from postgrad.signals.actions import learnable, same_action
 from postgrad.signals.made import Made, Source, pair_at
+from postgrad.teachers.validity import CUT_OFF
 
 
 def build_choices(trace: Trace) -> Iterator[Made]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from postgrad.core.message import Message, Text
+from postgrad.core.prefix import common
 from postgrad.core.trace import Step
 from postgrad.signals.corrections import corrects, is_local_command, only_goes_on, typed, words_in_refusal
 from postgrad.signals.evidence import Evidence
@@ -80,10 +81,14 @@ def _typed_texts(history: History, step: Step, *, after: int) -> Iterable[tuple[
 
 
 def _new_messages(history: History, step: Step) -> Iterable[Message]:
+    """What a context holds that the one before it did not; mostly it goes on from it."""
     following = history.following(step)
-    seen = set(step.request.messages)
-    new = [key for key in following.request.messages if key not in seen] if following else []
-    return (history.trace.messages[key] for key in new)
+    if following is None:
+        return ()
+    before, now = step.request.messages, following.request.messages
+    same = common(before, now)
+    seen = set() if same == len(before) else set(before)
+    return (history.trace.messages[key] for key in now[same:] if key not in seen)
 
 
 def _texts(message: Message, after: int) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from postgrad.signals.evidence import Evidence
+from postgrad.signals.misspelt import is_misspelt
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.wordings import (
     BUSY_OR_LIMITED,
@@ -69,7 +70,8 @@ def _unknown_program(evidence: Evidence, text: str) -> bool:
     if NO_SUCH_FILE.search(text) and evidence.outcome.code == 127 and "not found" not in text.lower():
         return False
     names = {name for found in _PROGRAM.finditer(text) for name in found.groups() if name}
-    return not any("/" in name for name in names if name in (evidence.line or ""))
+    typed = [name for name in names if name in (evidence.line or "")]
+    return not any("/" in name or is_misspelt(name) for name in typed)
 
 
 def _unknown_module(evidence: Evidence, text: str) -> bool:

@@ -78,7 +78,7 @@ def _fault(history: History, step: Step, event: Event) -> Site:
     outside = any(
         pattern.search(event.text[:2000]) for pattern in (_RUN_ENDED, BUSY_OR_LIMITED, NETWORK_DOWN, TIMED_OUT)
     )
-    return _site(history, step, event, "tool_error", "env" if outside else "real", "command/2")
+    return _site(history, step, event, "tool_error", "env" if outside else "real", "command/3")
 
 
 def _site(history: History, step: Step, event: Event, kind: str, verdict: Verdict, rule: str) -> Site:

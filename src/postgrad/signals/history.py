@@ -7,9 +7,11 @@ out once a trace and not once a question.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 
 from postgrad.core.message import ToolCall
 from postgrad.core.trace import Event, Step, Trace
@@ -101,12 +103,27 @@ class History:
 
     def answered(self, *, before: int | None = None, after: int = -1) -> Iterator[tuple[Step, Evidence]]:
         """Calls with results in the steps from `after` (exclusive) to `before` (exclusive), in order."""
-        for step in self.trace.steps:
-            if step.index <= after or (before is not None and step.index >= before):
-                continue
+        steps = self.trace.steps
+        stop = len(steps) if before is None else self._positions.get(before, len(steps))
+        for step in islice(steps, self._positions.get(after, -1) + 1, stop):
             for _, evidence in self.of(step):
                 if evidence is not None:
                     yield step, evidence
+
+    def alike(self, evidence: Evidence, *, after: int) -> Iterator[tuple[Step, Evidence]]:
+        """Answered calls of the same sort on the same target (of the same tool, where it has none), later than that."""
+        found = self._alike.get(_sort(evidence), [])
+        first = bisect_right(found, self._positions.get(after, -1), key=lambda entry: entry[0])
+        return ((self.trace.steps[at], other) for at, other in islice(found, first, None))
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str, ...], list[tuple[int, Evidence]]]:
+        found: defaultdict[tuple[str, ...], list[tuple[int, Evidence]]] = defaultdict(list)
+        for at, step in enumerate(self.trace.steps):
+            for _, evidence in self.of(step):
+                if evidence is not None:
+                    found[_sort(evidence)].append((at, evidence))
+        return found
 
     def following(self, step: Step) -> Step | None:
         """The step that goes on from `step`, on its own branch."""
@@ -119,6 +136,12 @@ class History:
     def events_after(self, step: Step) -> list[Event]:
         """Events between `step` and the next model step."""
         return self._events[step.index + 1]
+
+
+def _sort(evidence: Evidence) -> tuple[str, ...]:
+    """Calls of one sort can stand in for each other; tools that nobody knows only for themselves."""
+    sort = evidence.call.name if evidence.kind == "other" else f"a {evidence.kind}"
+    return (sort,) if evidence.target is None else (sort, evidence.target)
 
 
 def _names(trace: Trace) -> Iterator[str]:

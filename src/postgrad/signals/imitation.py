@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from postgrad.core.record import Record
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.actions import CUT_OFF, learnable
+from postgrad.signals.actions import learnable
 from postgrad.signals.human import corrections_of
 from postgrad.signals.made import Made, Source, provenance
 from postgrad.signals.sites import Site
+from postgrad.teachers.validity import CUT_OFF
 
 # Verdicts that speak for the action: what looked wrong there was not.
 _HARMLESS = ("benign", "expected", "env")

@@ -19,10 +19,11 @@ import msgspec
 from postgrad.core.canonical import content_id
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.actions import CUT_OFF, learnable, normal_form
+from postgrad.signals.actions import learnable, normal_form
 from postgrad.signals.attempts import context_key, step_outcome
 from postgrad.signals.endings import run_outcome
 from postgrad.signals.made import Made, Source, pair_at
+from postgrad.teachers.validity import CUT_OFF
 
 LEAST_DIFFERENCE = 0.2
 """Of two mean outcomes, on a scale from 0 to 1."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,8 @@ from postgrad.core.canonical import content_id, plain_json
 from postgrad.core.errors import DataError
 from postgrad.core.files import replacing
 from postgrad.core.message import Block, ToolCall, ToolResult
-from postgrad.core.record import Record
+from postgrad.core.record import Record, record_fault
+from postgrad.core.record_keys import unknown_key
 from postgrad.signals.actions import normal_call
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -51,9 +52,12 @@ def read_records(path: Path) -> Iterator[Record]:
     """The rows of `path`.
 
     Raises:
-        DataError: the file is missing, a line is no record (the line is named), or a row has a weight that is none.
+        DataError: the file is missing, a line is no record or has a key that none has (the line is named), or a row has
+            a weight that is none, an action that no assistant took, or a hint without words.
     """
-    for number, record in enumerate(read_lines(path, Record), 1):
+    for number, record in enumerate(read_lines(path, Record, refused=unknown_key), 1):
+        if (fault := record_fault(record)) is not None:
+            raise DataError(f"{path} row {number}: {fault}", do="put the row right, or remove it")
         if not (math.isfinite(record.weight) and record.weight >= 0):
             raise DataError(
                 f"{path} row {number}: its weight", got=record.weight, expected="a finite number of 0 or more"
@@ -61,8 +65,10 @@ def read_records(path: Path) -> Iterator[Record]:
         yield record
 
 
-def read_lines(path: Path, Type: type[StructT]) -> Iterator[StructT]:
-    """The lines of a JSONL file as `Type`; empty lines are passed over.
+def read_lines(
+    path: Path, Type: type[StructT], *, refused: Callable[[Any], str | None] | None = None
+) -> Iterator[StructT]:
+    """The lines of a JSONL file as `Type`; empty lines are passed over. `refused` may say what is wrong with one.
 
     Raises:
         DataError: the file is missing, or a line does not fit; the line is named.
@@ -77,8 +83,12 @@ def read_lines(path: Path, Type: type[StructT]) -> Iterator[StructT]:
                 continue
             try:
                 # json and not msgspec's decoder: traces hold lone surrogates, which msgspec refuses
-                yield msgspec.convert(json.loads(line), Type)
+                data = json.loads(line)
+                made = msgspec.convert(data, Type)
+                if refused is not None and (why := refused(data)) is not None:
+                    raise ValueError(why)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
                 raise DataError(
                     f"{path} line {number} is no {Type.__name__}: {error}", do="remove the line, or make the file again"
                 ) from None
+            yield made

@@ -2,8 +2,9 @@
 
 The target is the file that the call names, or the program of a shell line with its subcommand (`git push`). Tools of
 one sort stand in for each other: a file that could not be edited is recovered by writing it. A call without a target
-recovers when a later call of the tool keeps at least one of its arguments. A recovery proves that a hint was true;
-it may use what the model learnt in between, so it is a candidate and not an oracle.
+recovers when a later call of the tool keeps at least one of its arguments, or when the model calls the tool again at
+once and that works (a wrong city, a missing argument: nothing need be the same). A recovery proves that a hint was
+true; it may use what the model learnt in between, so it is a candidate and not an oracle.
 """
 
 from __future__ import annotations
@@ -21,23 +22,30 @@ def find_recovery(history: History | Trace, failed_step: Step, failed: ToolCall)
     """Index of the first step after `failed_step` with a successful call that does what `failed` meant to do."""
     history = history if isinstance(history, History) else History(history)
     wanted = Evidence(failed, ToolResult(failed.id, ""))
-    for step, evidence in history.answered(after=failed_step.index):
-        if _does_the_same(evidence, wanted) and history.succeeded(evidence):
+    following = history.following(failed_step)
+    for step, evidence in history.alike(wanted, after=failed_step.index):
+        again = following is not None and step.index == following.index and _is_another_try(evidence, wanted)
+        if (again or _does_the_same(evidence, wanted)) and history.succeeded(evidence):
             return step.index
     return None
 
 
 def recovering_call(step: Step, failed: ToolCall) -> ToolCall | None:
     """The call of `step` that recovers `failed`, if there is one."""
-    results = {result.call_id: result for result in step.results}
-    for call in step.action.tool_calls:
-        result = results.get(call.id)
-        if result is None or result.status != "ok":
-            continue
-        evidence = Evidence(call, result, tools=step.request.tools)
-        if _does_the_same(evidence, Evidence(failed, result)) and not has_failed(evidence):
-            return call
+    results = {result.call_id: result for result in step.results if result.status == "ok"}
+    answered = [(call, results[call.id]) for call in step.action.tool_calls if call.id in results]
+    for does in (_does_the_same, _is_another_try):
+        for call, result in answered:
+            evidence = Evidence(call, result, tools=step.request.tools)
+            if does(evidence, Evidence(failed, result)) and not has_failed(evidence):
+                return call
     return None
+
+
+def _is_another_try(one: Evidence, other: Evidence) -> bool:
+    """The same tool, which works on nothing that can be named; a shell line is told by its program."""
+    names = one.call.name == other.call.name and command_of(one.call) is None
+    return names and one.target is None and other.target is None
 
 
 def _does_the_same(one: Evidence, other: Evidence) -> bool:

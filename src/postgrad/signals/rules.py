@@ -165,14 +165,14 @@ def failed_command(evidence: Evidence) -> Finding | None:
     code, output = evidence.outcome.code, evidence.outcome.output
     if evidence.line is not None:
         if code in (130, 137, 143) or _has_fallback(evidence.line):
-            return Finding("tool_error", "benign", "command/2")
+            return Finding("tool_error", "benign", "command/3")
         if _no_match(evidence):
-            return Finding("no_match", "benign", "command/2")
+            return Finding("no_match", "benign", "command/3")
         if _probe(evidence):
-            return Finding("tool_error", "benign", "command/2")
+            return Finding("tool_error", "benign", "command/3")
     if NOTHING_TO_DO.search(output[:2000]):
-        return Finding("tool_error", "benign", "command/2")
-    return Finding("tool_error", "env" if lacks(evidence) else "real", "command/2")
+        return Finding("tool_error", "benign", "command/3")
+    return Finding("tool_error", "env" if lacks(evidence) else "real", "command/3")
 
 
 def _has_fallback(line: str) -> bool:

@@ -24,6 +24,7 @@ _PART = re.compile(
 _EXPANDED = re.compile(r"[$`\\!]")  # means something between double quotes
 _SPECIAL = re.compile(r"[$`*?\[\]{}~!#\\=^%]")  # means something, somewhere, outside of quotes
 _OPTION = re.compile(r"--?[\w-]+=[\w./:,@+-]*")  # there `=` is an ordinary character
+_STREAM = re.compile(r"\d+|\{\w+\}")
 _KEYWORDS = frozenset(
     {
         "if",
@@ -55,19 +56,32 @@ def normal_line(line: str) -> tuple[str, ...] | str:
     open_word: list[tuple[str, str]] = []
     for found in _PART.finditer(bare):
         kind = str(found.lastgroup)
-        if kind == "other":  # an open quote
+        if kind == "other" or (kind == "double" and _is_nested(found[0])):  # an open quote; quotes in quotes
             return bare
         if kind in ("space", "operator"):
-            words += _closed(open_word)
+            stream = _stream(open_word) if found[0][0] in "<>" else ""
+            words += [] if stream else _closed(open_word)
             open_word = []
         if kind == "operator":
-            words += _operator(found[0], words)
+            words += _operator(stream + found[0], words)
         elif kind != "space":
+            if not open_word and found.start() and bare[found.start() - 1] == ")":
+                words.append("on")  # `$(pwd)/a` is one word, `$(pwd) /a` two
             open_word.append((kind, found[0]))
     words += _closed(open_word)
     while words and words[-1] == "op ;":
         words.pop()
     return tuple(words)
+
+
+def _is_nested(text: str) -> bool:
+    """Whether what looks like a quoted part ends at a quote inside of a command that is substituted in it."""
+    return text.count("$(") > text.count(")") or text.count("`") % 2 == 1
+
+
+def _stream(parts: list[tuple[str, str]]) -> str:
+    """The number right before a redirection, which says what is redirected: ``2>log`` is not ``2 >log``."""
+    return parts[0][1] if len(parts) == 1 and _STREAM.fullmatch(parts[0][1]) else ""
 
 
 def _operator(written: str, before: list[str]) -> list[str]:

@@ -7,8 +7,9 @@ To add a format, write one file in `formats/` with one frozen class that has the
     read(path)        a `ReadResult`: traces, a record table in which every record says what it was used as,
                       and diagnostics for whatever could not be used
 
-and add one line to `table.READERS`. A `version` (1 where there is none) goes up with every change that makes another
-reading of the same bytes: stores then read them anew. A reader opens its source through `jsonl.JsonLines`,
+and add one line to `table.READERS`. A change that makes another reading of the same bytes is a new edition
+(`editions`; a test says when): stores then read them anew. A reader from outside says the same by its `version` (1
+where it has none). A reader opens its source through `jsonl.JsonLines`,
 `document.JsonDocument` or `database.Database`, which keep the books (`ledger.Ledger`); where traces are whole before
 the source ends, it gives them to `stream` one by one, and memory stays flat. Without touching this package: pass
 ``module:Class`` as the format, or declare the entry point ``postgrad.format``.

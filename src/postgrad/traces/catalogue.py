@@ -91,14 +91,14 @@ class CatalogueFile(Config):
 
 
 class Filling:
-    """An entry with its files read. `system` and `tools` are None where the entry has none."""
+    """An entry with its files read. `system` and `tools` (as `listed` in the file) are None where it has none."""
 
     def __init__(self, entry: Entry, folder: Path) -> None:
         self.entry = entry
         self.system = entry.system if entry.system_file is None else _text(folder / entry.system_file)
-        listed = entry.tools if entry.tools_file is None else _listed(folder / entry.tools_file)
-        self.tools: tuple[Tool, ...] | None = None if listed is None else read_tools(listed)
-        if listed is not None and not self.tools:
+        self.listed: Any = entry.tools if entry.tools_file is None else _listed(folder / entry.tools_file)
+        self.tools: tuple[Tool, ...] | None = None if self.listed is None else read_tools(self.listed)
+        if self.listed is not None and not self.tools:
             raise ConfigError("these tools cannot be read", got=entry.app, expected="a list of definitions with names")
         self.tokenizer = None if entry.tokenizer_file is None else folder / entry.tokenizer_file
 

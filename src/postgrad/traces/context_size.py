@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from postgrad.core.message import Media
+from postgrad.core.prefix import common
 from postgrad.core.trace import Step, Trace
 from postgrad.teachers.tokens import CHARACTERS_A_TOKEN, Count, Scale
 
@@ -100,10 +101,10 @@ class ContextSizes:
         size = 0.0
         for step in steps:
             ids = step.request.messages
-            added = ids[len(before) :] if ids[: len(before)] == before else ids
-            size = (size if added is not ids else 0.0) + sum(map(self._weight, added))
+            goes_on = common(before, ids) == len(before)
+            size = (size if goes_on else 0.0) + sum(map(self._weight, ids[len(before) :] if goes_on else ids))
             before = ids
-            unknown = not ids or not self._media.isdisjoint(ids)
+            unknown = not ids or (bool(self._media) and not self._media.isdisjoint(ids))
             sizes.append(None if unknown else size + self._scale.tools(step.request.tools).tokens)
         return sizes
 

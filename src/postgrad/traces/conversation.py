@@ -24,6 +24,7 @@ import msgspec
 
 from postgrad.core.canonical import content_id
 from postgrad.core.message import Block, Media, Message, Tool, ToolCall, ToolResult
+from postgrad.core.prefix import Ids, beginning, grown
 from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, Source, Step, StepKind, Trace
 from postgrad.traces.pool import CallIds, MessagePool
 
@@ -90,6 +91,7 @@ class Conversation:
         self.result_records: dict[str, int] = {}
         self._drafts: list[_Draft] = []
         self._shown: list[_Shown] = []
+        self._ids_shown: Ids = ()
         self._ids = CallIds()
         self._owner: dict[str, int] = {}
         self._place = 0
@@ -126,7 +128,7 @@ class Conversation:
         index = self.steps
         self._place += 1
         message = Message("assistant", tuple(self._named(action.blocks, index)), action.records)
-        ids = tuple([entry.id for entry in self._shown]) if context is None else tuple(context)
+        ids = self._context() if context is None else tuple(context)
         now = self.setting
         request = Request(ids, now.tools, dict(now.params), now.fidelity, now.missing)
         answer = Candidate(message, action.model, action.stop_reason, dict(action.usage))
@@ -134,6 +136,11 @@ class Conversation:
         self._parent = None
         self._shown.append(_Shown(self.pool.add(message), action.records, index))
         return index
+
+    def _context(self) -> Ids:
+        """What is shown now. It mostly grows at its end, and then the contexts share their ids."""
+        self._ids_shown = grown(self._ids_shown, [entry.id for entry in self._shown[len(self._ids_shown) :]])
+        return self._ids_shown
 
     def log(self, *, usage: Mapping[str, Any] | None = None, stop_reason: str | None = None) -> None:
         """What the source says about the last answer only behind it."""
@@ -188,6 +195,7 @@ class Conversation:
     def forget(self, gone: Callable[[int], bool]) -> None:
         """From here on the model does not see the messages of the records for which `gone` is true."""
         self._shown = [entry for entry in self._shown if not any(gone(number) for number in entry.records)]
+        self._ids_shown = ()
 
     def condense(self, gone: Callable[[int], bool], summary: Message) -> None:
         """`forget`, with a summary in the place of what is gone (at the end if nothing is)."""
@@ -200,7 +208,7 @@ class Conversation:
                 kept.append(entry)
         if summary.blocks:
             kept.insert(len(kept) if place is None else place, _Shown(self.pool.add(summary), summary.records))
-        self._shown = kept
+        self._shown, self._ids_shown = kept, ()
 
     def rewind(self, record: int) -> None:
         """The user went back: steps from `record` on are left behind, and what follows goes on from before them."""
@@ -251,6 +259,8 @@ class Conversation:
         for place in range(len(self._shown) - 1, -1, -1):
             if self._shown[place].step == step:
                 self._shown.insert(place + 1, _Shown(self.pool.add(message), message.records, step))
+                if place + 1 < len(self._ids_shown):
+                    self._ids_shown = beginning(self._ids_shown, place + 1)
                 return
 
     def _step(self, index: int, draft: _Draft) -> Step:

@@ -11,7 +11,8 @@
 Readers set the level of each step and what is missing, in the words of `MISSING`. `complete` then fills what can be
 filled: the system prompt and the tool schemas from a catalogue, tool schemas from observed calls where there is nothing
 better (marked `inferred`, and still missing), and checks the sum: the provider's own count of input tokens against the
-rebuilt context. A filled context is never better than `reconstructed`: nobody saw the request.
+rebuilt context. A filled context is never better than `reconstructed`: nobody saw the request. Results that the
+application cut (`cut_marks`) are told as events: the model saw them so.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from pathlib import Path
 import msgspec
 
 from postgrad.core.message import Message
+from postgrad.core.prefix import Renaming
 from postgrad.core.trace import Fidelity, Request, Step, Trace
 from postgrad.teachers.tokens import Count, by_tokenizer
 from postgrad.traces.catalogue import Catalogue, Filling
 from postgrad.traces.context_size import LARGEST_GAP, ContextSizes
+from postgrad.traces.cut_marks import with_cut_outputs
 from postgrad.traces.inferred_tools import infer_tools
 
 SYSTEM_PROMPT = "system prompt"
@@ -73,6 +76,7 @@ def complete(trace: Trace, catalogue: Catalogue | None = None) -> Trace:
         ConfigError: a tokenizer of the catalogue cannot be read.
         MissingDependency: the catalogue names a tokenizer and the library that reads it is not installed.
     """
+    trace = with_cut_outputs(trace)
     if all(step.request.fidelity in ("exact", "none") for step in trace.steps):
         return trace
     filler = _Filler(trace, catalogue or Catalogue())
@@ -96,6 +100,7 @@ class _Filler:
         self._trace, self._catalogue = trace, catalogue
         self.messages = dict(trace.messages)
         self._inferred = infer_tools(trace)
+        self._same = Renaming(lambda one: one)
         self._found: dict[tuple[str | None, str], Filling | None] = {}
 
     def fill(self, step: Step) -> Step:
@@ -110,7 +115,8 @@ class _Filler:
         filling = self._filling(step)
         missing = set(request.missing)
         if filling is not None and filling.system is not None and not self._has_system(request):
-            request = msgspec.structs.replace(request, messages=(self._system(filling.system), *request.messages))
+            before = (self._system(filling.system),)
+            request = msgspec.structs.replace(request, messages=self._same.of(request.messages, before=before))
             missing -= {SYSTEM_PROMPT}
         if filling is not None and filling.tools is not None and not request.tools:
             request = msgspec.structs.replace(request, tools=filling.tools)

@@ -1,9 +1,9 @@
 """Traces as rows of tables: messages once per group of traces, steps with references to them.
 
-A trace of the store is two things: a row with plain columns and the trace as JSON, in which every message and every
-list of tools is a reference; and rows in the table of messages, each once for all traces of the same group (a row
-group of the file). A step's context begins mostly as that of the step before: its first item, ``=N``, stands for the
-first N of those, so that K steps cost K items and not K times as many.
+A trace of the store is two things: a row with plain columns and the trace as JSON, in which every message, every list
+of tools and every result that stands in a message is a reference; and rows in the table of messages, each once for
+all traces of the same group (a row group of the file). A step's context begins mostly as that of the step before: its
+first item, ``=N``, stands for the first N of those, so that K steps cost K items and not K times as many.
 
 `Packer` takes traces apart, `unpack` puts one together again, exactly: lone surrogates, NaN and integers beyond 64
 bits, which JSON libraries made for speed refuse or change, go through `json`.
@@ -19,7 +19,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from postgrad.core.canonical import content_id, holds_null, plain_json
-from postgrad.core.message import Block, Message, Opaque, Tool
+from postgrad.core.message import Block, Message, Opaque, Tool, ToolResult
+from postgrad.core.prefix import beginning, common, grown
 from postgrad.core.trace import Step, Trace
 from postgrad.traces.records import counts
 
@@ -60,7 +61,7 @@ class Packer:
         packed = msgspec.structs.replace(
             trace,
             messages={key: stand_in(message) for key, message in trace.messages.items()},
-            steps=_shortened(_with(step, stand_in, lambda tools: (toolset(tools),)) for step in trace.steps),
+            steps=_shortened(_with(step, stand_in, lambda tools: (toolset(tools),)) for step in _bare(trace)),
         )
         text = encoded(packed)
         self.size += len(text)
@@ -96,11 +97,38 @@ def unpack(row: Mapping[str, Any], messages: Mapping[str, tuple[str, str]]) -> T
             toolsets[key] = decoded(messages[key][1], tuple[Tool, ...])
         return toolsets[key]
 
-    return msgspec.structs.replace(
-        trace,
-        messages={key: message(stand_in) for key, stand_in in trace.messages.items()},
-        steps=tuple(_with(step, message, toolset) for step in _lengthened(trace.steps)),
-    )
+    whole = {key: message(stand_in) for key, stand_in in trace.messages.items()}
+    steps = tuple(_filled(_with(step, message, toolset), whole) for step in _lengthened(trace.steps))
+    return msgspec.structs.replace(trace, messages=whole, steps=steps)
+
+
+def _bare(trace: Trace) -> Iterator[Step]:
+    """Steps without the results that a message of the trace holds just so: those are its key and place there."""
+    held = {
+        block.call_id: (block, ToolResult(key, str(place), provider_id=_REFERENCE))
+        for key, message in trace.messages.items()
+        for place, block in enumerate(message.blocks)
+        if isinstance(block, ToolResult)
+    }
+    for step in trace.steps:
+        pairs = [(result, held.get(result.call_id, (None, result))) for result in step.results]
+        results = tuple([reference if same == result else result for result, (same, reference) in pairs])
+        yield msgspec.structs.replace(step, results=results)
+
+
+def _filled(step: Step, messages: Mapping[str, Message]) -> Step:
+    if not any(result.provider_id == _REFERENCE for result in step.results):
+        return step
+    return msgspec.structs.replace(step, results=tuple(_whole(result, messages) for result in step.results))
+
+
+def _whole(result: ToolResult, messages: Mapping[str, Message]) -> ToolResult:
+    """What a reference stands for. A source can have written one itself: that is a result as any other."""
+    message = messages.get(result.call_id) if result.provider_id == _REFERENCE else None
+    if message is None or not (result.text.isdecimal() and int(result.text) < len(message.blocks)):
+        return result
+    block = message.blocks[int(result.text)]
+    return block if isinstance(block, ToolResult) else result
 
 
 def _shortened(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -109,7 +137,7 @@ def _shortened(steps: Iterable[Step]) -> tuple[Step, ...]:
     found = []
     for step in steps:
         ids = step.request.messages
-        same = len(before) if ids[: len(before)] == before else _common(before, ids)
+        same = common(before, ids)
         found.append(_with_context(step, (f"={same}", *ids[same:])))
         before = ids
     return tuple(found)
@@ -119,13 +147,8 @@ def _lengthened(steps: Iterable[Step]) -> Iterator[Step]:
     before: tuple[str, ...] = ()
     for step in steps:
         same, *new = step.request.messages
-        before = (*before[: int(same[1:])], *new)
+        before = grown(beginning(before, int(same[1:])), new)
         yield _with_context(step, before)
-
-
-def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _with_context(step: Step, ids: tuple[str, ...]) -> Step:

@@ -1,11 +1,14 @@
 """`read(path, format=None)`: a file of traces, read by the reader that knows its format.
 
 Without a format every reader in the table is asked, in order, whether it recognises the file's head. They are
-strict: a file that merely looks similar is refused, because wrong traces are worse than none.
+strict: a file that merely looks similar is refused, because wrong traces are worse than none. A reader that fails on
+a foreign file while it looks at it is passed over, and the others are asked.
 """
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -17,6 +20,8 @@ from postgrad.traces.records import ReadResult
 
 # Rows and bytes to recognise a file by. New versions of an application can open a session with many rows of new kinds.
 _HEADS = ((40, 1 << 20), (4000, 64 << 20))
+FAULTS = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, AssertionError, RecursionError)
+"""What a mistake in a reader raises on a file that its author did not think of."""
 
 
 class Reader(Protocol):
@@ -57,18 +62,39 @@ def version(format: str) -> str:
     return str(getattr(reader(format), "version", 1))
 
 
-def detect(path: Path) -> str | None:
+def detect(path: Path, *, failed: Callable[[str], object] = lambda told: None) -> str | None:
     """The name of the format of `path`, None when no reader recognises it.
+
+    Args:
+        path: the source.
+        failed: told of every reader that failed while it looked at the source, and where in its code.
 
     Raises:
         DataError: the file cannot be opened.
     """
+    told: dict[str, None] = {}
+
+    def recognises(name: str) -> bool:
+        try:
+            return reader(name).recognises(head)
+        except FAULTS as error:
+            if (fault := f"the reader {name} fails on this file while it looks at it: {place_of(error)}") not in told:
+                told[fault] = None
+                failed(fault)
+            return False
+
     for rows, limit in _HEADS:
         head = Head(path, rows=rows, limit=limit)
-        name = next((name for name in READERS if reader(name).recognises(head)), None)
+        name = next((name for name in READERS if recognises(name)), None)
         if name is not None or len(head.rows) < rows // 2:
             return name
     return None
+
+
+def place_of(error: BaseException) -> str:
+    """Kind and place of a fault in our code; its own words may hold a secret of the file."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}"
 
 
 def read(path: str | Path, format: str | None = None) -> ReadResult:

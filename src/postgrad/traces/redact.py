@@ -26,6 +26,7 @@ import msgspec
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import ToolCall
+from postgrad.core.prefix import Renaming
 from postgrad.core.trace import Request, Trace
 from postgrad.traces import redact_pii
 from postgrad.traces.pool import MessagePool
@@ -158,12 +159,11 @@ class Redactor:
         """Messages are kept by content id, so changed ones get new ids and the steps follow."""
         pool = MessagePool()
         ids = {old: pool.add(self._walk(message)) for old, message in trace.messages.items()}
+        renaming = Renaming(ids.__getitem__)
         steps = []
         for step in trace.steps:
             params = {"tools": self._walk(step.request.tools), "params": self._walk(step.request.params)}
-            request = msgspec.structs.replace(
-                step.request, messages=tuple(ids[old] for old in step.request.messages), **params
-            )
+            request = msgspec.structs.replace(step.request, messages=renaming.of(step.request.messages), **params)
             others = {name: self._walk(getattr(step, name)) for name in ("candidates", "results", "feedback")}
             steps.append(msgspec.structs.replace(step, request=request, **others))
         others = {name: self._walk(getattr(trace, name)) for name in ("events", "orphans", "environment")}

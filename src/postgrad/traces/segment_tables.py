@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +56,13 @@ class Tables:
         self._rows: list[dict[str, Any]] = []
         self._packer = Packer()
 
-    def _add_trace(self, trace: Trace) -> None:
-        self._rows.append(self._packer.pack(trace))
-        if self._packer.size >= _GROUP_BYTES or len(self._rows) >= _GROUP_ROWS:
-            self._flush()
-
     def add(self, result: ReadResult, traces: Iterable[Trace]) -> None:
         """Add the rows of a source."""
         for trace in traces:
-            self._add_trace(trace)
+            self._make_room()
+            self._rows.append(self._packer.pack(trace))
+            del trace  # a long one is most of the memory: it is gone before its rows become a table
+        self._make_room()
         for rows in _record_rows(result.source.sha256, result.records):
             self.write("records", rows)
 
@@ -96,13 +94,21 @@ class Tables:
             writer.close()
             hidden(self._folder / kind / f"{self.name}.parquet").unlink(missing_ok=True)
 
+    def _make_room(self) -> None:
+        if self._packer.size >= _GROUP_BYTES or len(self._rows) >= _GROUP_ROWS:
+            self._flush()
+
     def _flush(self) -> None:
-        if self._rows:
-            self.write("traces", _table(self._rows, TRACES))
-            packed = self._packer.messages
-            rows = [{"id": key, "role": role, "blocks": text} for key, (role, text) in packed.items()]
-            self.write("messages", _table(rows, MESSAGES))
+        """Write the row groups. One long trace is most of the memory here: what is written is let go of at once."""
+        rows, packed = self._rows, self._packer.messages
         self._rows, self._packer = [], Packer()
+        if not rows:
+            return
+        self.write("traces", _table(rows, TRACES))
+        rows.clear()
+        messages = _message_table(packed)
+        packed.clear()
+        self.write("messages", messages)
 
 
 def new_name() -> str:
@@ -148,6 +154,14 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_pylist(rows, schema=schema)
     except UnicodeEncodeError:
         return pa.Table.from_pylist([{k: _valid(v) for k, v in row.items()} for row in rows], schema=schema)
+
+
+def _message_table(packed: Mapping[str, tuple[str, str]]) -> pa.Table:
+    columns = [list(packed), [role for role, _ in packed.values()], [text for _, text in packed.values()]]
+    try:
+        return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], schema=MESSAGES)
+    except UnicodeEncodeError:
+        return pa.Table.from_arrays([pa.array(_valid(column), pa.string()) for column in columns], schema=MESSAGES)
 
 
 def _valid(value: Any) -> Any:

@@ -1,9 +1,4 @@
-"""`Shelf`: the traces of a store, each session once, read from the segments; and `sweep`, which takes out dead rows.
-
-A row is alive as long as the journal says that its source is in its segment. The row of a source that was outgrown,
-read anew, or added twice at the same moment is dead: readers pass it over, and the next `sweep` writes the segment
-anew without it, so that other programs, which read the tables as they are, do not see it either.
-"""
+"""`Shelf`: the traces of a store, each session once, read from the segments. Dead rows (`sweep`) are passed over."""
 
 from __future__ import annotations
 
@@ -13,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from postgrad.core.trace import Trace
-from postgrad.traces.journal import Journal, Line, StoredSource
+from postgrad.traces.journal import StoredSource
 from postgrad.traces.packed import unpack
-from postgrad.traces.segment_tables import TABLES, Tables, new_name
 
 _SMALL = ["id", "index", "source", "steps", "tool_results", "step_keys"]
 _Group = tuple[str, int]  # segment, row group
@@ -95,47 +87,3 @@ def _kept(readings: Mapping[str, list[tuple[Any, ...]]]) -> dict[tuple[str, int]
             kept[sha, index] = f"{name}-{apart[:8]}" if whole else name
             whole.append(set(keys))
     return kept
-
-
-def sweep(folder: Path, journal: Journal) -> None:
-    """Take out what the journal does not name: dead rows, and files that a killed process left behind."""
-    alive: dict[str, list[str]] = {}
-    for source in journal.sources.values():
-        alive.setdefault(source.segment, []).append(source.sha256)
-    for segment in [segment for segment in sorted(journal.stale) if segment in alive]:
-        new = _rewritten(folder, segment, alive[segment])
-        journal.append([Line(moved=(segment, new))])
-    segments = {source.segment for source in journal.sources.values()}
-    pieces = {piece.file for source in journal.sources.values() for piece in source.pieces}
-    for path in [path for kind in TABLES for path in (folder / kind).glob("*") if path.stem not in segments]:
-        path.unlink()
-    for path in [path for path in (folder / "raw").glob("*") if path.name not in pieces]:
-        path.unlink()
-    for path in folder.glob(".*.tmp"):
-        path.unlink()
-
-
-def _rewritten(folder: Path, segment: str, sources: Sequence[str]) -> str:
-    """Copy the rows of these sources, row group by row group, to a new segment; its name."""
-    tables = Tables(folder, new_name())
-    wanted = pa.array(sources)
-    for rows in _groups(folder / "records" / f"{segment}.parquet"):
-        left = rows.filter(pc.is_in(rows["source"].cast(pa.string()), wanted))
-        if left.num_rows:
-            tables.write("records", left)
-    traces = _groups(folder / "traces" / f"{segment}.parquet")
-    for rows, messages in zip(traces, _groups(folder / "messages" / f"{segment}.parquet"), strict=True):
-        left = rows.filter(pc.is_in(rows["source"], wanted))
-        if left.num_rows:
-            used = pc.unique(pc.list_flatten(left["messages"].combine_chunks()))
-            tables.write("traces", left)
-            tables.write("messages", messages.filter(pc.is_in(messages["id"], used)))
-    tables.close()
-    return tables.name
-
-
-def _groups(path: Path) -> Iterator[pa.Table]:
-    if path.exists():
-        with pq.ParquetFile(path) as file:
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number)

@@ -14,32 +14,33 @@ A source is named by its content: the same file again adds nothing, and a file t
 replaces its older reading. Of several readings of one session (equal trace id: the reader's docstring says what that
 means) the one that holds all steps of another hides it; where two went different ways after a common beginning both
 are kept, the second under an id of its own. Traces are stored as given: redact before adding. One process writes at a
-time; readers need no lock. Not covered: deleting a source.
+time; readers need no lock. Arrow is loaded where tables are read or written: seeing that nothing changed takes none.
+Not covered: deleting a source.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from postgrad.core.errors import DataError, OutsideFailure
 from postgrad.core.files import write_json
 from postgrad.core.trace import Trace
 from postgrad.traces.journal import Journal, Line, StoredSource
 from postgrad.traces.records import ReadResult
-from postgrad.traces.segment import Segment
-from postgrad.traces.segment_tables import RECORDS
-from postgrad.traces.shelf import Shelf, sweep
+from postgrad.traces.sweep import sweep
 from postgrad.traces.vault import Key, Lock, RawMode, ask_passphrase, read_pieces
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MARK = "store.json"
 _VERSION = 2
@@ -62,6 +63,8 @@ class Store:
             DataError: the folder holds something else, the file changed since it was read, or somebody else writes.
             OutsideFailure: the disk is full or not writable.
         """
+        from postgrad.traces.segment import Segment
+
         with self.writing() as journal:
             if result.source.sha256 in journal.sources:
                 return False
@@ -99,7 +102,7 @@ class Store:
                 yield journal
                 sweep(self.folder, journal)
                 journal.tidy()
-            except (OSError, pa.ArrowException) as error:
+            except _write_faults() as error:
                 raise OutsideFailure(f"cannot write the store {self.folder}: {error}") from error
 
     def journal(self) -> Journal:
@@ -125,6 +128,8 @@ class Store:
         Raises:
             DataError: the folder is no trace store.
         """
+        from postgrad.traces.shelf import Shelf
+
         return Shelf(self.folder, self.sources()).traces()
 
     def records(self, sha256: str) -> pa.Table:
@@ -133,6 +138,11 @@ class Store:
         Raises:
             DataError: the store does not hold it.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from postgrad.traces.segment_tables import RECORDS
+
         path = self.folder / "records" / f"{self._source(sha256).segment}.parquet"
         if not path.exists():  # a source without a single record
             return pa.Table.from_pylist([], schema=RECORDS).drop_columns(["source"])
@@ -208,3 +218,9 @@ class Store:
         ):
             raise DataError("the folder is not a trace store", got=str(self.folder), do="give a new or empty folder")
         write_json(self.folder / _MARK, {"format": "postgrad trace store", "version": _VERSION})
+
+
+def _write_faults() -> tuple[type[Exception], ...]:
+    """What is raised where the disk cannot be written; Arrow has its own way, once it is loaded."""
+    arrow = sys.modules.get("pyarrow")
+    return (OSError,) if arrow is None else (OSError, arrow.ArrowException)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -75,3 +77,59 @@ def test_ids_and_provenance_do_not_make_a_row_and_content_does() -> None:
         msgspec.structs.replace(ROW, action=act(call("get_weather", {"city": "Bern"}))),
     ]
     assert len({row_content(row) for row in (ROW, *others)}) == 6
+
+
+def changed(tmp_path: Path, change: Any) -> Path:
+    """A file with one row, its plain data changed."""
+    data = json.loads(json.dumps(msgspec.to_builtins(ROW)))
+    change(data)
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(data))
+    return path
+
+
+UNKNOWN = {
+    "hints": lambda row: row.update(hints=row.pop("hint")),
+    "id": lambda row: row.update(id="7"),
+    "messages.0.content": lambda row: row["messages"][0].update(content="a"),
+    "messages.0.blocks.0.txt": lambda row: row["messages"][0]["blocks"][0].update(txt="a"),
+    "action.blocks.0.argument": lambda row: row["action"]["blocks"][0].update(argument={}),
+    "rejected.name": lambda row: row["rejected"].update(name="a"),
+    "tools.0.paramters": lambda row: row["tools"][0].update(paramters={}),
+    "provenance.teacher": lambda row: row["provenance"].update(teacher="a"),
+}
+
+
+@pytest.mark.parametrize("key", UNKNOWN)
+def test_a_key_that_nothing_reads_is_refused_wherever_it_stands(tmp_path: Path, key: str) -> None:
+    with pytest.raises(DataError, match=rf"line 1 is no Record: unknown key '{re.escape(key)}'"):
+        list(read_records(changed(tmp_path, UNKNOWN[key])))
+
+
+def test_a_misspelt_key_is_told_with_what_was_meant(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="unknown key 'hints'; did you mean 'hint'"):
+        list(read_records(changed(tmp_path, UNKNOWN["hints"])))
+
+
+def test_what_is_free_in_a_row_may_hold_any_key(tmp_path: Path) -> None:
+    """Arguments and schemas are the user's, down to keys called like ours; so is an opaque block."""
+
+    def free(row: Any) -> None:
+        row["tools"][0]["parameters"] = {"type": "object", "properties": {"hint": {"any": 1}}}
+        row["action"]["blocks"][0]["arguments"] = {"hints": {"a": 1}}
+        row["messages"][0]["blocks"].append({"type": "opaque", "block_type": "x", "raw": {"new": 1}})
+
+    assert len(list(read_records(changed(tmp_path, free)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda row: row["action"].update(role="user"), "its action is of role 'user', expected 'assistant'"),
+        (lambda row: row["rejected"].update(role="tool"), "its rejected is of role 'tool', expected 'assistant'"),
+        (lambda row: row.update(hint=" \n"), "its hint is empty"),
+    ],
+)
+def test_a_row_that_means_nothing_is_refused(tmp_path: Path, change: Any, told: str) -> None:
+    with pytest.raises(DataError, match=f"row 1: {told}"):
+        list(read_records(changed(tmp_path, change)))

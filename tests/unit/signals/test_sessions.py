@@ -284,7 +284,7 @@ def test_every_rule_names_itself_with_a_version() -> None:
         act(bash("a", "c0"), bash("b", "c1")), [("Exit code 1\nx: bad", True), (REFUSED, True)]
     )
     builder.step(edit("a.py", "c2"), OK).step(act(bash("pytest", "c3")), FAILS)
-    assert [site.rule for site in find_sites(builder.build())] == ["command/2", "user_decision/2", "test_failed/2"]
+    assert [site.rule for site in find_sites(builder.build())] == ["command/3", "user_decision/2", "test_failed/2"]
 
 
 def test_texts_of_a_megabyte_are_judged_by_their_ends() -> None:

@@ -20,6 +20,8 @@ SAME = [
     ("echo $HOME  x", "echo $HOME x"),
     ("git log --format='%H'", 'git log --format="%H"'),
     ("head -n 5 < f > 'g'", "head -n 5 <f >g"),
+    ("run 2> log  '2' >f", "run 2>log 2 > f"),
+    ('echo "$(date)"  a', 'echo "$(date)" a'),
 ]
 DIFFERENT = [
     ("echo $HOME", "echo '$HOME'"),
@@ -41,6 +43,10 @@ DIFFERENT = [
     ("echo 'a\nb'", "echo a b"),
     ("if true; then ls; fi", "'if' true; 'then' ls; 'fi'"),
     ("rm C:\\a", "rm C:a"),
+    ("run 2> log", "run 2 > log"),
+    ("run 2>&1", "run 2 >&1"),
+    ("rm -r $(pwd)/a", "rm -r $(pwd) /a"),
+    ('echo "$(echo "a  b")"', 'echo "$(echo "a b")"'),
 ]
 
 

@@ -117,6 +117,7 @@ def test_an_unknown_name_is_no_fault_where_tools_are_unknown_or_the_call_worked(
         ("sed -n 1,9p lib.ts", "Exit code 1\nsed: lib.ts: No such file or directory", "tool_error", "real"),
         ("git commit -m x", "Exit code 1\nnothing to commit, working tree clean", "tool_error", "benign"),
         ("tree .", "Exit code 127\n(eval):1: command not found: tree", "tool_error", "env"),
+        ("pytets -q", "Exit code 127\nbash: pytets: command not found", "tool_error", "real"),
         ("curl https://x.test", "Exit code 6\ncurl: (6) Could not resolve host: x.test", "tool_error", "env"),
         ("make gen && grep -q Foo out", "Exit code 1\nmake: no rule to make gen", "tool_error", "real"),
         ("serve", "Exit code 137\n", "tool_error", "benign"),
@@ -154,6 +155,15 @@ def test_recovery_is_the_first_later_success_on_the_same_target() -> None:
     builder.step(act(call("Edit", {"file_path": "b.py", **edit}, "c1")), [("done", False)])
     builder.step(act(call("Edit", {"file_path": "a.py", "old_string": " x"}, "c2")), [("done", False)])
     assert only(builder).recovery_step == 2
+
+
+def test_a_call_that_is_tried_again_at_once_and_works_is_a_recovery_whatever_changed() -> None:
+    """A wrong city, then the right one: nothing is the same but the tool. A step later it is another question."""
+    wrong, right = act(call("get_weather", {"city": "Pariss"}, "c0")), act(call("get_weather", {"city": "Paris"}, "c1"))
+    refused, fine = [("Error: unknown city 'Pariss'", True)], [("18 C", False)]
+    assert only(TraceBuilder().step(wrong, refused).step(right, fine)).recovery_step == 1
+    between = act(call("set_alarm", {"time": "7"}, "c2"))
+    assert only(TraceBuilder().step(wrong, refused).step(between, fine).step(right, fine)).recovery_step is None
 
 
 def test_failed_tests_blame_the_named_edit_and_need_one() -> None:

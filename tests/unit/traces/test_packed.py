@@ -65,6 +65,20 @@ def test_packing_loses_nothing(group: list[Trace]) -> None:
     assert used == packer.messages.keys(), "the table holds what the rows name and nothing else"
 
 
+def test_a_result_that_stands_in_a_message_is_kept_once() -> None:
+    """Of two results one is in the pool just so: its 5000 letters are in the table and not in the row; one differs."""
+    same, other = ToolResult("a", "x" * 5000, False), ToolResult("b", "y", True)
+    forged = ToolResult("nobody", "0", provider_id="postgrad:message")
+    message = Message("tool", (Text("seen"), same))
+    pool = {message.id: message, "two": Message("tool", (ToolResult("b", "z", True),))}
+    step = Step(0, Request((message.id,)), (Candidate(Message.of("assistant", "go")),), results=(same, other, forged))
+    trace = Trace("t", Source("p", "f"), pool, (step,))
+    packer = Packer()
+    row = packer.pack(trace)
+    assert "xxx" not in row["trace"]
+    assert unpack(row, packer.messages) == trace
+
+
 def test_nan_is_no_null() -> None:
     """Equal to nothing, so compared as text."""
     arguments: dict[str, Any] = {"a": float("nan"), "b": None, "c": float("-inf")}

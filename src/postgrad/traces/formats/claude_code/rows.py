@@ -101,12 +101,14 @@ _NOTHING: dict[str, Any] = {}
 def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
     get = value.get
+    kind = _text(get("type")) or "?"
+    if kind in UI_TYPES and _MORE.isdisjoint(value):
+        return _screen_row(number, kind, value)
     raw, given, extra = get("message"), get("attachment"), get("toolUseResult")
     message: dict[str, Any] = raw if isinstance(raw, dict) else _NOTHING
     attachment: dict[str, Any] = given if isinstance(given, dict) else _NOTHING
     blocks, results = _content(_said(value, message))
     flags = _flags(value, message)
-    kind = _text(get("type")) or "?"
     subtype = _text(get("subtype")) or _text(attachment.get("type")) or ""
     role = _role(kind, subtype, flags)
     return Row(
@@ -129,6 +131,35 @@ def parse_row(number: int, value: Mapping[str, Any]) -> Row:
         results,
         role,
         _words(value),
+    )
+
+
+_MORE = frozenset({"message", "attachment", "subtype", "toolUseResult"})
+
+
+def _screen_row(number: int, kind: str, value: Mapping[str, Any]) -> Row:
+    """A row for the user's screen: there are many, and of them only their place in the tree is of use."""
+    get = value.get
+    return Row(
+        number,
+        kind,
+        "",
+        kind,
+        _text(get("uuid")) or f"line-{number}",
+        _text(get("parentUuid")),
+        _text(get("logicalParentUuid")),
+        _text(get("sessionId")),
+        _text(get("agentId")),
+        None,
+        get("isSidechain") is True,
+        _NO_FLAGS,
+        _text(get("timestamp")),
+        _text(get("version")),
+        _NOTHING,
+        (),
+        (),
+        "ui",
+        None,
     )
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from postgrad.core.message import Block, Message, ToolCall, ToolResult
+from postgrad.core.prefix import grown
 from postgrad.core.trace import Candidate, Feedback, Fidelity, Request, Step, StepKind
 from postgrad.traces.formats.claude_code.branches import Branches
 from postgrad.traces.formats.claude_code.rows import Row
@@ -90,8 +92,15 @@ class History:
 
     def call_of(self, row: Row) -> str | None:
         """The id of the first call that `row` answers."""
-        found = (call for answer in self._answers for call, entry in answer.results.items() if entry[2] is row)
-        return next(found, None)
+        return self._call_of_row.get(row.number)
+
+    @cached_property
+    def _call_of_row(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for answer in self._answers:
+            for call, (_, _, row) in answer.results.items():
+                found.setdefault(row.number, call)
+        return found
 
     def _collect(self, rows: Sequence[Row]) -> list[Answer]:
         groups: dict[str, Answer] = {}
@@ -176,13 +185,13 @@ class History:
             above = parent
         for current, segment, parent, missing in reversed(pending):
             base = self._contexts[id(parent)] if parent else Context(missing=_ALWAYS_MISSING)
-            ids = [*base.messages]
+            new: list[str] = []
             if parent:
-                ids += [self.pool.add(parent.message)]
-                ids += self.pool.extend(message for _, message, _ in parent.ordered_results())
-            ids += self.pool.extend(Message("user", row.blocks, (row.number,)) for row in segment if row.blocks)
+                new.append(self.pool.add(parent.message))
+                new += self.pool.extend(message for _, message, _ in parent.ordered_results())
+            new += self.pool.extend(Message("user", row.blocks, (row.number,)) for row in segment if row.blocks)
             wholly = base.missing + tuple(word for word in missing if word not in base.missing)
-            self._contexts[id(current)] = Context(tuple(ids), wholly)
+            self._contexts[id(current)] = Context(grown(base.messages, new), wholly)
         return self._contexts[id(answer)]
 
     def _walk(self, answer: Answer) -> tuple[list[Row], Answer | None, tuple[str, ...]]:
