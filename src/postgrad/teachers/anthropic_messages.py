@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from postgrad.core.actor import Ask, Sampling
@@ -19,39 +19,28 @@ from postgrad.core.errors import MissingDependency
 from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
 from postgrad.teachers.anthropic_wire import anthropic_messages, anthropic_tools, beginning, mark_breakpoints
 from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, key_of
+from postgrad.teachers.prompt_cache import RuleName
+from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
 from postgrad.teachers.sdk import Route, http_client, post
 from postgrad.teachers.streams import joined_message
 from postgrad.teachers.wire import ToolNames, sendable
 
 PUBLIC = "https://api.anthropic.com"
 ROUTE = Route("/v1/messages", joined_message)
+_STORED = "cache_creation_input_tokens"
 
 
 @dataclass(frozen=True)
-class AnthropicMessages:
-    """A `Provider`; `base_url` is without /v1 (one at its end is taken off). See `OpenAICompatible` for the rest."""
+class AnthropicMessages(ModelAt):
+    """A `Provider`; `base_url` is without /v1 (one at its end is taken off)."""
 
-    model: str
     base_url: str = PUBLIC
-    key_variable: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    stream: bool = False
     kind: str = "Anthropic endpoint"
 
-    def __post_init__(self) -> None:
-        check_address(self.base_url)
-        key_of(self.key_variable)
-
     @property
-    def address(self) -> str:
-        """The base address; the SDK adds /v1/messages."""
-        return check_address(self.base_url).removesuffix("/v1")
-
-    @property
-    def prompt_cache(self) -> tuple[int, int]:
-        """1024 tokens or more, up to a mark (some models: 2048 or 4096)."""
-        return (1024, 1)
+    def prompt_cache(self) -> RuleName:
+        """Up to a mark."""
+        return "anthropic"
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The request. The API takes no seed, and no temperature above 1."""
@@ -131,8 +120,10 @@ def _word(value: object) -> str | None:
 
 def _usage(raw: object) -> Usage | None:
     """`input_tokens` are those that the cache had nothing to do with."""
-    if not isinstance(raw, dict) or not isinstance(raw.get("input_tokens"), int):
+    if not isinstance(raw, dict):
         return None
-    cached = count_of(raw.get("cache_read_input_tokens"))
-    stored = count_of(raw.get("cache_creation_input_tokens"))
-    return Usage(count_of(raw["input_tokens"]) + cached + stored, count_of(raw.get("output_tokens")), cached, stored)
+    plain, found, stored = raw.get("input_tokens"), raw.get("cache_read_input_tokens"), raw.get(_STORED)
+    cached, written = count_of(found) or 0, count_of(stored) or 0
+    counted = count_of(plain)
+    read = None if counted is None else counted + cached + written
+    return usage_of(read, raw.get("output_tokens"), cached=cached, stored=written)

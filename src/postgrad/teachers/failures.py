@@ -39,6 +39,8 @@ OUTSIDE: frozenset[str] = frozenset(
     ("rate_limited", "server_error", "connection", "timeout", "truncated", "invalid_reply", "quota", "down")
 )
 """Kinds that are the world's fault: the same command later may get an answer."""
+UNREACHED: frozenset[str] = OUTSIDE - {"truncated", "invalid_reply"}
+"""Those in which nobody said anything."""
 MAYBE_BILLED: frozenset[str] = frozenset(("timeout", "truncated", "invalid_reply"))
 """Kinds after which the provider may charge for an answer that nobody got."""
 _FEW: Mapping[str, int] = {"timeout": 1, "truncated": 2, "invalid_reply": 2}

@@ -116,14 +116,17 @@ class Connection:
             BudgetReached: a try might not be within the budget.
             CallFailed: the last failure.
         """
-        tries = 0
+        tries, answered = 0, self.answered
         while True:
             try:
                 answer = await self._in_turn(call)
             except CallFailed as failed:
+                if failed.kind == "rate_limited" and self.answered > answered and tries:
+                    tries -= 1  # it answered others meanwhile: a turn will come, however many wait for theirs
                 if self._gives_up(failed, tries):
                     self._note(failed)
                     raise
+                answered = self.answered
                 await asyncio.sleep(self._wait(failed, tries))
                 tries += 1
             else:
@@ -173,30 +176,37 @@ class Connection:
     async def _paid(self, call: Call) -> Answer:
         """One try with its money: reserved, tried, kept, settled, in this order."""
         body = self.endpoint.provider.body(call.sent, call.sampling, shared=call.shared)
-        reserved = self._most(call, body)
+        journal = self.gateway.journal
+        most = self._most(call, body)
+        reserved = max(0.0, most - journal.set_aside(call.key, most))
         await self.gateway.budget.reserve(reserved)
         end, uncertain = Line("settled", "", call.teacher, outcome="interrupted"), 0.0
-        name = self.gateway.journal.name()
+        name = journal.name()
         try:
-            self.gateway.journal.write(self._leaving(call, name, body, reserved))
+            journal.write(self._leaving(call, name, body, reserved))
             uncertain = reserved
             reply, seconds = await self._try(body, call)
             answer = self._priced(call, reply, seconds)
             self.cache.put(call.key, answer)
             uncertain = 0.0 if answer.cost is not None else reserved
             tokens = (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
-            end = Line("settled", "", call.teacher, outcome="answered", cost=answer.cost or 0.0, tokens=tokens)
+            paid, dearest = answer.cost or 0.0, self._dollars(answer.prompt_tokens, answer.completion_tokens)
+            end = Line("settled", "", call.teacher, outcome="answered", cost=paid, tokens=tokens, dearest=dearest)
             return answer
         except CallFailed as failed:
             uncertain = reserved if failed.kind in MAYBE_BILLED else 0.0
+            if failed.kind in MAYBE_BILLED:
+                journal.used_up(call.key)
             end = Line("settled", "", call.teacher, outcome=failed.kind, status=failed.status)
             raise
         finally:
-            end = msgspec.structs.replace(end, call=name, trace=call.trace, uncertain=uncertain)
+            end = msgspec.structs.replace(end, call=name, key=call.key, trace=call.trace, uncertain=uncertain)
             try:
-                self.gateway.journal.write(end)
+                journal.write(end)
             finally:  # also where the disk is full: others wait for this money
                 await self.gateway.budget.settle(reserved, paid=end.cost, uncertain=uncertain)
+                if end.outcome == "answered" and journal.may_be_lower(call.key):
+                    self.gateway.budget.uncertain = journal.uncertain
 
     def _most(self, call: Call, body: Body) -> float:
         """US dollars that a try may cost, by what the request says itself: a recipe's `extra` may have changed it."""
@@ -210,7 +220,12 @@ class Connection:
                 do="set it in `extra`, or leave the budget out",
             )
         longest = written if asked == math.inf else max(written, asked)
-        return (read * price.dearest_input + longest * price.output) / 1e6
+        added = self.endpoint.provider.extra  # a schema for the answer, say, is read as well: a token a byte at most
+        return self._dollars(read + (len(canonical_json(dict(added)).encode()) if added else 0), longest)
+
+    def _dollars(self, read: float, written: float) -> float:
+        """US dollars at most, nothing found in a prompt cache."""
+        return (read * self.endpoint.price.dearest_input + written * self.endpoint.price.output) / 1e6
 
     async def _try(self, body: Body, call: Call) -> tuple[Reply, float]:
         seconds = self.endpoint.limits.seconds(call.sampling)

@@ -2,13 +2,16 @@
 
 The line before says that a request is on its way, with what is set aside for it; the line after, what became of it. A
 process that is killed between the two leaves a call of unknown end: it is found again here, and counts as paid up to
-what was set aside, unless its answer is in the cache. So a budget holds over all runs of a folder. Lines hold hashes,
-counts and hosts, never text of a trace and never a key. Not covered: bytes on the wire below HTTP.
+what was set aside, unless its answer is in the cache. So a budget holds over all runs of a folder. What was set aside
+is a worst case; once the same request is answered and billed, the try that broke off counts as what that bill was. A
+user who has seen the provider's own bill can `release` the rest. Lines hold hashes, counts and hosts, never text of a
+trace and never a key. Not covered: bytes on the wire below HTTP.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +21,16 @@ import msgspec
 
 from postgrad.core.errors import OutsideFailure
 from postgrad.core.files import append_line
+from postgrad.teachers.failures import MAYBE_BILLED
+
+_LOST = MAYBE_BILLED | {"interrupted"}  # ends of a try that the provider may charge for, though nobody got an answer
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line. `event` is "sent" or "settled"; the two of one try share `call`."""
+    """One line. `event` is "sent", "settled" or "released"; those of one try share `call`.
+
+    `dearest` is what the answer would have cost with nothing of it in the provider's prompt cache.
+    """
 
     event: str
     call: str
@@ -39,6 +48,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     cost: float = 0.0
     uncertain: float = 0.0
     tokens: tuple[int, int, int] = (0, 0, 0)
+    dearest: float = 0.0
 
 
 class Journal:
@@ -52,6 +62,8 @@ class Journal:
         self.path = path
         self.lines: list[Line] = [] if path is None else list(_read(path))
         self.earlier = len(self.lines)
+        self._left: dict[str, list[float]] = {}
+        self._broken = {line.key for line in self.lines if line.uncertain and line.key}
         self._names = f"{os.getpid()}-{time.time_ns():x}"
         self._count = 0
 
@@ -64,6 +76,8 @@ class Journal:
         """Add a line; it is with the system when this returns, so that killing the process cannot lose it."""
         line = msgspec.structs.replace(line, time=round(time.time(), 3))
         self.lines.append(line)
+        if line.uncertain and line.key:
+            self._broken.add(line.key)
         if self.path is not None:
             append_line(self.path, msgspec.json.encode(line))
 
@@ -82,6 +96,26 @@ class Journal:
             else:
                 self.write(msgspec.structs.replace(end, outcome="answered", cost=cost))
         self.earlier = len(self.lines)
+        self._left = self._interrupted()
+
+    def _interrupted(self) -> dict[str, list[float]]:
+        """Cache key -> what each lost try of it holds, where a killed one is among them and no answer has come."""
+        answered = {request.key for request, line in self._tries() if line.outcome == "answered"}
+        lost = [(request, line) for request, line in self._tries() if line.outcome in _LOST]
+        killed = {request.key for request, line in lost if line.outcome == "interrupted"} - answered
+        left: dict[str, list[float]] = {}
+        for request, line in lost:
+            if request.key in killed:
+                left.setdefault(request.key, []).append(line.uncertain)
+        return left
+
+    def _tries(self) -> Iterator[tuple[Line, Line]]:
+        """How each try began and ended, without those that were released; one that never left has no beginning."""
+        sent = {line.call: line for line in self.lines if line.event == "sent"}
+        released = {line.call for line in self.lines if line.event == "released"}
+        for line in self.lines:
+            if line.event == "settled" and line.call in sent and line.call not in released:
+                yield sent[line.call], line
 
     @property
     def paid(self) -> float:
@@ -90,12 +124,58 @@ class Journal:
 
     @property
     def uncertain(self) -> float:
-        """US dollars that may have been billed for calls without an answer."""
-        return sum(line.uncertain for line in self.lines)
+        """US dollars that may have been billed for calls without an answer, or with one that names no bill.
+
+        A lost try whose request the same endpoint has answered since counts as that bill, also where nothing was set
+        aside for it because an earlier one had been lost.
+        """
+        tries = list(self._tries())
+        bills: dict[tuple[str, str, str], float] = {}
+        for request, line in tries:
+            if line.outcome == "answered" and not line.uncertain:
+                bills[_where(request)] = max(line.cost, line.dearest)
+        total = 0.0
+        for request, line in tries:
+            bill = bills.get(_where(request), math.inf)
+            lost = line.outcome in _LOST and bill < math.inf
+            total += bill if lost else min(line.uncertain, bill)
+        return total
+
+    def release(self) -> float:
+        """Count nothing of this any more, and say how much it was."""
+        amount = self.uncertain
+        for line in [line for _, line in self._tries() if line.uncertain or line.outcome in _LOST]:
+            self.write(Line("released", line.call, line.teacher, key=line.key, trace=line.trace))
+        self.earlier = len(self.lines)
+        self._left = {}
+        return amount
+
+    def set_aside(self, key: str, most: float) -> float:
+        """US dollars of what lost tries of this request hold that one more try, which may cost `most`, can use.
+
+        Without that a budget that was nearly used up when the process died could never be gone on with. Two tries
+        together cost less than the worst case of one, unless an answer is more than half as dear as it could be; so
+        the worst case of one is held for every two that were lost, however often the process is killed.
+        """
+        left = self._left.get(key, [])
+        return max(0.0, math.fsum(left) - most * (len(left) // 2))
+
+    def used_up(self, key: str) -> None:
+        """That money was used: the next try of this request needs its own."""
+        self._left.pop(key, None)
+
+    def may_be_lower(self, key: str) -> bool:
+        """Whether a try of this request broke off, so that its bill says what that may have cost."""
+        return key in self._broken
 
     def this_run(self) -> list[Line]:
         """Lines written since this object was made."""
         return self.lines[self.earlier :]
+
+
+def _where(request: Line) -> tuple[str, str, str]:
+    """What was asked, and where: another endpoint may bill the same request otherwise."""
+    return request.key, request.host, request.model
 
 
 def _read(path: Path) -> Iterator[Line]:

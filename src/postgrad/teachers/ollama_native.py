@@ -11,16 +11,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
 from postgrad.teachers.failures import CallFailed, of_status
-from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, is_loopback, key_of
+from postgrad.teachers.prompt_cache import RuleName
+from postgrad.teachers.provider import Body, ModelAt, Reply, Send, is_loopback, key_of, usage_of
+from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import CONNECT, broken, mark_begun
 from postgrad.teachers.streams import joined_chat
-from postgrad.teachers.wire import ToolNames, read_message, read_tokens, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import ToolNames, sendable, wire_messages, wire_tools
 
 if TYPE_CHECKING:
     import httpx
@@ -31,29 +33,16 @@ _BYTES_A_TOKEN = 2.5  # fewer than any text has on average, so that the context 
 
 
 @dataclass(frozen=True)
-class OllamaNative:
+class OllamaNative(ModelAt):
     """A `Provider`; `base_url` is without a path (a /v1 at its end is taken off). `extra` are model options."""
 
-    model: str
     base_url: str = LOCAL
-    key_variable: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    stream: bool = False
     kind: str = "Ollama endpoint"
 
-    def __post_init__(self) -> None:
-        check_address(self.base_url)
-        key_of(self.key_variable)
-
     @property
-    def address(self) -> str:
-        """The base address; the client adds /api/chat."""
-        return check_address(self.base_url).removesuffix("/v1")
-
-    @property
-    def prompt_cache(self) -> tuple[int, int]:
-        """Whatever it keeps is free."""
-        return (1, 1)
+    def prompt_cache(self) -> RuleName:
+        """What it keeps is not told, and free."""
+        return "none"
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The arguments of the client's `chat`."""
@@ -79,12 +68,11 @@ class OllamaNative:
         message = raw.get("message") if isinstance(raw, dict) else None
         if not isinstance(raw, dict) or not isinstance(message, dict) or raw.get("done") is False:
             raise CallFailed("invalid_reply", f"something else than a chat response: {str(raw)[:200]}")
-        read, written = raw.get("prompt_eval_count"), raw.get("eval_count")
         return Reply(
             read_message(message, ToolNames(tool.name for tool in ask.tools)),
             str(raw.get("model") or ""),
             str(raw.get("done_reason") or "stop"),
-            Usage(count_of(read), count_of(written)) if read is not None or written is not None else None,
+            usage_of(raw.get("prompt_eval_count"), raw.get("eval_count")),
             read_tokens(raw.get("logprobs")),
         )
 

@@ -7,43 +7,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
 from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.provider import Body, Reply, Send, Usage, check_address, count_of, key_of
+from postgrad.teachers.prompt_cache import RuleName
+from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, check_address, key_of, usage_of
+from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import Route, http_client, post
 from postgrad.teachers.streams import joined_completion
-from postgrad.teachers.wire import ToolNames, read_message, read_tokens, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import ToolNames, sendable, wire_messages, wire_tools
 
 ROUTE = Route("/chat/completions", joined_completion)
 
 
 @dataclass(frozen=True)
-class OpenAICompatible:
-    """A `Provider`.
+class OpenAICompatible(ModelAt):
+    """A `Provider`; `base_url` usually ends in ``/v1``."""
 
-    Attributes:
-        model: model id to ask for.
-        base_url: of the API, usually ending in ``/v1``.
-        key_variable: environment variable that holds the key; None sends none.
-        extra: further request parameters; they win over ours, and None takes a parameter out.
-        stream: have answers sent in parts.
-    """
-
-    model: str
-    base_url: str
-    key_variable: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    stream: bool = False
     kind: str = "HTTP endpoint"
-
-    def __post_init__(self) -> None:
-        check_address(self.base_url)
-        key_of(self.key_variable)
 
     @property
     def address(self) -> str:
@@ -58,9 +42,9 @@ class OpenAICompatible:
         return host == "openai.com" or host.endswith(".openai.com")
 
     @property
-    def prompt_cache(self) -> tuple[int, int]:
-        """OpenAI keeps 1024 tokens or more, in blocks of 128; others are taken to keep everything."""
-        return (1024, 128) if self.is_openai else (1, 1)
+    def prompt_cache(self) -> RuleName:
+        """OpenAI's own rule, the strictest of those that speak its API, until bills say more."""
+        return "openai"
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The request. Prompt caches of this API need no marks."""
@@ -121,10 +105,9 @@ class OpenAICompatible:
 
 
 def _usage(raw: object) -> Usage | None:
-    if not isinstance(raw, dict) or not isinstance(raw.get("prompt_tokens"), int):
+    if not isinstance(raw, dict):
         return None
     details = raw.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     cached = raw.get("prompt_cache_hit_tokens") if cached is None else cached
-    read = count_of(raw["prompt_tokens"])
-    return Usage(read, count_of(raw.get("completion_tokens")), min(read, count_of(cached)))
+    return usage_of(raw.get("prompt_tokens"), raw.get("completion_tokens"), cached=cached)

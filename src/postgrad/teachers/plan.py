@@ -1,10 +1,10 @@
 """The plan: what a replay will cost, before any call.
 
 Calls whose answers are in the cache cost nothing. The others are weighed (`tokens`), put in the order in which they
-will go out (`schedule`), and what a provider's prompt cache will hold by then is counted at its price. An answer is
-expected to be as long as the action that the student took. Two sums come out: `cost` is what to expect, with the
-stated error of the estimate; `most` is what the calls can cost at worst, with nothing found in a prompt cache and every
-answer at full length.
+will go out (`schedule`), and what a provider's prompt cache will hold by then is counted at its price
+(`prompt_cache`). An answer is expected to be as long as the action that the student took. Three sums come out: `cost`
+is what to expect, with the stated error of the estimate; `cost_uncached` is the same with nothing found in a prompt
+cache; `most` is what the calls can cost at worst, every answer at full length.
 
 What an estimate rests on, the best that there is: the bills of steps that this teacher has answered already; the
 teacher's tokenizer; what the traces' own logs say that the student's requests counted, where the request is known
@@ -20,51 +20,57 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from postgrad.core.actor import Ask, Sampling
+from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.trace import Trace
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import FREE
+from postgrad.teachers.prompt_cache import RULES, Bills, Expected, RuleName
 from postgrad.teachers.provider import most_written
-from postgrad.teachers.rates import Logged, Rates, no_log
+from postgrad.teachers.rates import Line, Logged, Rates, no_log
 from postgrad.teachers.replay import Teacher
 from postgrad.teachers.schedule import Item, common, root_of
 from postgrad.teachers.tokens import Scale, Size, most_tokens
 
 _PLAIN = Scale()
+_DIGITS = 9  # of US dollars
+_FEW_BILLS = 3  # below it their spread says nothing
+_SURE, _UNSURE = 0.02, 0.15  # the least that is promised of an estimate by bills, and by few of them
 
 
 @dataclass
 class _Sums:
-    """One teacher's calls, added up."""
+    """One teacher's calls, added up. `requests`: estimated tokens, and those of the beginning that was asked before."""
 
-    calls: int = 0
     known: int = 0
-    read: float = 0.0
-    found: float = 0.0
-    stored: float = 0.0
+    requests: list[tuple[float, float, bool]] = field(default_factory=list)
     written: float = 0.0
     most_read: float = 0.0
     most_written: float = 0.0
-    answered: dict[str, Size] = field(default_factory=dict)
-    followed: int = 0
-    hits: int = 0
+    answered: list[tuple[int, int, float, float]] = field(default_factory=list)
     billed: Rates = field(default_factory=Rates)
     logged: Rates = field(default_factory=Rates)
 
+    @property
+    def calls(self) -> int:
+        """How many there will be."""
+        return len(self.requests)
+
+    def bills(self) -> Bills:
+        """What was billed as cached, where one answered step followed another."""
+        bills = Bills()
+        for read, cached, size, beginning in self.answered:
+            if beginning:
+                bills.add(read * min(1.0, beginning / size), cached)
+        return bills
+
 
 class _Contexts:
-    """Sizes of a trace's contexts, each worked out from the one before: a trace of K steps costs its length.
-
-    Per teacher it also knows what the provider has been asked: of a trace the last request, of a common beginning the
-    first.
-    """
+    """Sizes of a trace's contexts, each worked out from the one before: a trace of K steps costs its length."""
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
         self._ids: Sequence[str] = ()
         self._sizes: list[Size] = []
-        self._asked: dict[str, Sequence[str]] = {}
-        self._roots: dict[str, Sequence[str]] = {}
 
     def sizes(self, item: Item) -> list[Size]:
         """Place n: the size of the first n messages."""
@@ -75,15 +81,33 @@ class _Contexts:
         self._ids, self._sizes = ids, [*before[:-1], *accumulate(new, initial=before[-1])]
         return self._sizes
 
-    def asked(self, item: Item) -> int:
+
+class _Asked:
+    """What a provider has been asked: of a trace the last request, of a common beginning the first."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Sequence[str]] = {}
+        self._roots: dict[str, Sequence[str]] = {}
+
+    def before(self, item: Item) -> int:
         """How many messages at the beginning of `item`, which is asked now, were asked before."""
         ids = item.step.request.messages
-        before = self._asked.get(item.trace.id)
-        self._asked[item.trace.id] = ids
+        before = self._last.get(item.trace.id)
+        self._last[item.trace.id] = ids
         if before is None:
             root = root_of(item)
             before = self._roots.setdefault(root, ids) if root else ids
         return 0 if before is ids else common(before, ids)
+
+
+class _Weighing:
+    """How one teacher's requests are weighed, and what it was asked in this plan and in earlier runs."""
+
+    def __init__(self, teacher: Teacher) -> None:
+        self.scale = _scale_of(teacher)
+        self.contexts = _Contexts(self.scale)
+        self.planned, self.answered = _Asked(), _Asked()
+        self.sums = _Sums()
 
 
 class Plan:
@@ -101,9 +125,8 @@ class Plan:
         self.teachers = teachers
         self.sampling = sampling
         self.logged = logged
-        self._sums = {teacher.name: _Sums() for teacher in teachers}
+        self._weighing = {teacher.name: _Weighing(teacher) for teacher in teachers}
         self._longest = {teacher.name: _longest(teacher, sampling) for teacher in teachers}
-        self._contexts = {teacher.name: _Contexts(_scale_of(teacher)) for teacher in teachers}
 
     def add(self, traces: Iterable[Trace]) -> Plan:
         """Add the selected steps of `traces`."""
@@ -116,71 +139,80 @@ class Plan:
 
     def told(self) -> dict[str, dict[str, Any]]:
         """Per teacher, plain JSON: calls, answers in the cache, tokens, US dollars."""
-        return {teacher.name: self._told(teacher, self._sums[teacher.name]) for teacher in self.teachers}
+        return {teacher.name: self._told(teacher, self._weighing[teacher.name].sums) for teacher in self.teachers}
 
     def _add(self, teacher: Teacher, item: Item) -> None:
-        ask, sums, contexts = teacher.ask(*item), self._sums[teacher.name], self._contexts[teacher.name]
-        scale = _scale_of(teacher)
-        beginnings, tools = contexts.sizes(item), scale.tools(ask.tools)
+        ask, weighing = teacher.ask(*item), self._weighing[teacher.name]
+        scale, sums = weighing.scale, weighing.sums
+        beginnings, tools = weighing.contexts.sizes(item), scale.tools(ask.tools)
         size = beginnings[-1] + tools + scale.hint(ask.hint)
-        written = min(float(self.sampling.max_new_tokens), scale.answer(item.step.action))
+        answer = scale.answer(item.step.action)
         (known,) = teacher.known([ask], self.sampling)
+        asked = weighing.planned if known is None else weighing.answered
+        before = asked.before(item) if teacher.price.rewards_order else 0
+        beginning = (beginnings[before] + tools).tokens if before else 0.0
+        written = min(float(self.sampling.max_new_tokens), answer)
         if known is not None:
-            sums.known += 1
-            sums.billed.add_bill(known, size.tokens, written)
-            before = sums.answered.get(item.trace.id)
-            sums.followed += before is not None and teacher.price != FREE and _kept(before, _cache_of(teacher)) > 0
-            sums.hits += known.cached_tokens > 0
-            sums.answered[item.trace.id] = size
+            _learn(sums, known, size.tokens, beginning, written)
             return
-        sums.calls += 1
-        sums.read += size.tokens
-        sums.written += written
-        sums.logged.add_log(self.logged(item.step), item.step, size.tokens, scale.answer(item.step.action))
-        if teacher.price == FREE:
-            return
-        asked = contexts.asked(item) if teacher.price.rewards_order else 0
-        found = _kept(beginnings[asked] + tools, _cache_of(teacher)) if asked else 0.0
-        sums.found += found
         several = len(self.steps.get(item.trace.id, ())) > 1
-        sums.stored += size.tokens - found if several and teacher.price.cache_write is not None else 0.0
+        sums.requests.append((size.tokens, beginning, several))
+        sums.written += written
+        sums.logged.add_log(self.logged(item.step), item.step, size.tokens, answer)
         sums.most_read += most_tokens(size)
         sums.most_written += self._longest[teacher.name]
 
     def _told(self, teacher: Teacher, sums: _Sums) -> dict[str, Any]:
-        rates = _rates(teacher, sums)
-        reads, writes = rates.read.value or 1.0, rates.written.value or 1.0
-        written = min(sums.written * writes, float(sums.calls * self.sampling.max_new_tokens))
-        if sums.followed and not sums.hits:  # bills of steps that followed others of their trace name no cache
-            sums.found = 0.0
-        cost = teacher.price.cost(
-            prompt_tokens=sums.read * reads,
-            completion_tokens=written,
-            cached=sums.found * reads,
-            written=sums.stored * reads,
-        )
-        batch = teacher.price.batch_cost(prompt_tokens=sums.read * reads, completion_tokens=written)
-        most = (sums.most_read * teacher.price.dearest_input + sums.most_written * teacher.price.output) / 1e6
+        rates, cache, price = _rates(teacher, sums), sums.bills().expected(_assumed(teacher)), teacher.price
+        line = rates.read.line
+        read = line.of(math.fsum(size for size, _, _ in sums.requests), calls=sums.calls)
+        written = rates.written.line.of(sums.written, calls=sums.calls)
+        written = min(written, float(sums.calls * self.sampling.max_new_tokens))
+        found, stored = _in_prompt_cache(sums, line, cache) if price.rewards_order else (0.0, 0.0)
+        stored = 0.0 if price.cache_write is None else stored
+        cost = price.cost(prompt_tokens=read, completion_tokens=written, cached=found, written=stored)
+        plain = price.cost(prompt_tokens=read, completion_tokens=written)
+        batch = price.batch_cost(prompt_tokens=read, completion_tokens=written)
+        most = (sums.most_read * price.dearest_input + sums.most_written * price.output) / 1e6
         told = {
             "calls": sums.calls,
             "cached": sums.known,
-            "tokens_in": round(sums.read * reads),
-            "tokens_cached": round(sums.found * reads),
+            "tokens_in": round(read),
+            "tokens_cached": round(found),
             "tokens_out": round(written),
-            "cost": round(cost, 9),
-            "most": round(max(most, cost), 9),
-            "basis": _basis(teacher, sums),
+            "cost": round(cost, _DIGITS),
+            "cost_uncached": round(plain, _DIGITS),
+            "most": round(max(most, cost, plain), _DIGITS),
+            "basis": _basis(teacher, sums, cost),
+            "prompt_cache": cache.told if price.rewards_order else "no discount",
         }
         if batch is not None:
-            told["batch_cost"] = round(batch, 9)
+            told["batch_cost"] = round(batch, _DIGITS)
         return told
+
+
+def _learn(sums: _Sums, known: Answer, size: float, beginning: float, written: float) -> None:
+    """An answer that is there already: nothing to pay, and its bill corrects the rest."""
+    sums.known += 1
+    sums.billed.add_bill(known, size, written)
+    if known.prompt_tokens:
+        sums.answered.append((known.prompt_tokens, known.cached_tokens, size, beginning))
+
+
+def _in_prompt_cache(sums: _Sums, line: Line, cache: Expected) -> tuple[float, float]:
+    """Tokens that will be found in the provider's prompt cache, and those that are written into it for later."""
+    found = stored = 0.0
+    for size, beginning, several in sums.requests:
+        here = cache.found(line.of(beginning)) if beginning else 0.0
+        found += here
+        if several and RULES[cache.name].found(line.of(size)):
+            stored += max(0.0, line.of(size) - here)
+    return found, stored
 
 
 def _rates(teacher: Teacher, sums: _Sums) -> Rates:
     """The best that is known."""
-    if sums.billed.read.value is not None or _scale_of(teacher).counts:
-        return sums.billed
-    return sums.logged
+    return sums.billed if sums.billed.read.known or _scale_of(teacher).counts else sums.logged
 
 
 def _scale_of(teacher: Teacher) -> Scale:
@@ -195,25 +227,30 @@ def _longest(teacher: Teacher, sampling: Sampling) -> float:
     return sampling.max_new_tokens if asked == math.inf else max(sampling.max_new_tokens, asked)
 
 
-def _cache_of(teacher: Teacher) -> tuple[int, int]:
-    assert isinstance(teacher.actor, NetworkTeacher), "only network teachers cost"
+def _assumed(teacher: Teacher) -> RuleName:
+    """The rule that is taken for granted until a bill says otherwise: the price row's, else the API's."""
+    if teacher.price.prompt_cache is not None or not isinstance(teacher.actor, NetworkTeacher):
+        return teacher.price.prompt_cache or "none"
     return teacher.actor.endpoints[0].provider.prompt_cache
 
 
-def _kept(size: Size, cache: tuple[int, int]) -> float:
-    shortest, unit = cache
-    if size.tokens < shortest:
-        return 0.0
-    return size.tokens if unit == 1 else size.tokens // unit * unit
-
-
-def _basis(teacher: Teacher, sums: _Sums) -> str:
+def _basis(teacher: Teacher, sums: _Sums, cost: float) -> str:
     """What the estimate rests on, and how far it may be off."""
     if teacher.price == FREE:
         return "free"
-    if sums.billed.read.value is not None:
-        return f"bills of {sums.billed.read.steps} answered steps, +-2 %"
+    if sums.billed.read.known:
+        return f"bills of {sums.billed.read.steps} answered steps, +-{100 * _error(teacher, sums, cost):.0f} %"
     scale = _scale_of(teacher)
-    if not scale.counts and sums.logged.read.value is not None:
+    if not scale.counts and sums.logged.read.known:
         return f"what {sums.logged.read.steps} of these requests counted in their log, +-15 %"
     return scale.basis
+
+
+def _error(teacher: Teacher, sums: _Sums, cost: float) -> float:
+    """Two standard errors of the sum over the calls to come, by how the bills spread, as a share of the cost."""
+    rates, price, calls = sums.billed, teacher.price, sums.calls
+    if rates.read.steps < _FEW_BILLS:
+        return _UNSURE
+    spread = math.hypot(price.input * rates.read.line.spread, price.output * rates.written.line.spread) / 1e6
+    error = 2 * spread * math.sqrt(calls + calls**2 / rates.read.steps)
+    return max(_SURE, error / cost) if cost else _SURE

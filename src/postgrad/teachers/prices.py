@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from postgrad.core.errors import ConfigError
+from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.served import same_model
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
@@ -35,6 +36,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cached_input: of prompt tokens that the provider's prompt cache held; None where it gives no discount.
         cache_write: of prompt tokens that are written into that cache, where this costs extra.
         batch: of the provider's batch API: a share of the full price (0.5 is half), or prices; None without one.
+        prompt_cache: which beginnings that cache keeps, for plans; None: as the API's own provider does.
     """
 
     input: float
@@ -42,6 +44,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cached_input: float | None = None
     cache_write: float | None = None
     batch: float | Batch | None = None
+    prompt_cache: RuleName | None = None
 
     def __post_init__(self) -> None:
         batch = (self.batch.input, self.batch.output) if isinstance(self.batch, Batch) else (self.batch,)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ import msgspec
 from postgrad.core.actor import Ask, Sampling, TokenChoice
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message
+from postgrad.teachers.prompt_cache import RuleName
 
 Body = dict[str, Any]
 Send = Callable[[Body, str], Awaitable[object]]
@@ -29,6 +31,7 @@ Send = Callable[[Body, str], Awaitable[object]]
 
 _LIMITS = ("max_tokens", "max_completion_tokens", "num_predict")
 _ANSWERS = ("n", "best_of")
+_LONGEST_WORD, _KEY_WORD = 24, 12  # letters of a part of a variable's name; of one with digits in it
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,9 +55,24 @@ def most_written(body: Body) -> float:
     return max(limits, default=math.inf) * max(answers, default=1)
 
 
-def count_of(value: object) -> int:
-    """A number of tokens in a response; 0 for what is none."""
-    return int(value) if isinstance(value, int | float) and 0 <= value < 1e12 else 0
+def count_of(value: object) -> int | None:
+    """A number of tokens in a response, also where JSON wrote it as 12.0; None for what is none: text, null, below 0.
+
+    Unmeasured is no number: an answer of which the endpoint does not say what was read or written has no `Usage`, so
+    what it cost is not known, and stays counted as money that may be gone.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12 or value != int(value):
+        return None
+    return int(value)
+
+
+def usage_of(read: object, written: object, *, cached: object = None, stored: object = None) -> Usage | None:
+    """Usage as an endpoint tells it; None where `read` or `written` is no count. `read` holds the other two."""
+    tokens, answer = count_of(read), count_of(written)
+    if tokens is None or answer is None:
+        return None
+    found = min(tokens, count_of(cached) or 0)
+    return Usage(tokens, answer, found, min(tokens - found, count_of(stored) or 0))
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -89,8 +107,13 @@ class Provider(Protocol):
         ...
 
     @property
-    def prompt_cache(self) -> tuple[int, int]:
-        """The shortest beginning that its prompt cache keeps, and the unit in which it counts, both in tokens."""
+    def extra(self) -> Mapping[str, Any]:
+        """Request parameters that a recipe adds."""
+        ...
+
+    @property
+    def prompt_cache(self) -> RuleName:
+        """The rule by which its prompt cache keeps beginnings."""
         ...
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None) -> Body:
@@ -112,6 +135,37 @@ class Provider(Protocol):
             MissingDependency: the SDK is not installed.
         """
         ...
+
+
+@dataclass(frozen=True)
+class ModelAt:
+    """What every `Provider` is made of: which model is asked, where, with which key, and how.
+
+    Attributes:
+        model: model id to ask for.
+        base_url: of the API.
+        key_variable: environment variable that holds the key; None sends none.
+        extra: further request parameters; they win over ours, and None takes a parameter out.
+        stream: have answers sent in parts.
+
+    Raises:
+        ConfigError: the address is none, or the key is not there.
+    """
+
+    model: str
+    base_url: str
+    key_variable: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        check_address(self.base_url)
+        key_of(self.key_variable)
+
+    @property
+    def address(self) -> str:
+        """The base address without /v1, which most SDKs add themselves."""
+        return check_address(self.base_url).removesuffix("/v1")
 
 
 def host_of(url: str) -> str:
@@ -137,6 +191,22 @@ def check_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def check_public(url: str) -> str:
+    """`url`, which is written into run folders, without a user or a password in it.
+
+    Raises:
+        ConfigError: it holds one.
+    """
+    if "@" in url.partition("//")[2].partition("/")[0]:
+        raise ConfigError(
+            "base_url holds a user or a password",
+            got=f"an address at {url.rpartition('@')[2]}",
+            expected="http(s)://HOST/v1",
+            do="export the key under a name, and write the name as api_key_env",
+        )
+    return url
+
+
 def is_loopback(url: str) -> bool:
     """Whether `url` points to this machine by address; a name other than localhost is not trusted to."""
     host = urlsplit(url).hostname or ""
@@ -146,6 +216,26 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_variable(name: str) -> str:
+    """`name` as the name of an environment variable. A key that was pasted in its place is never shown again.
+
+    Raises:
+        ConfigError: it is no name, or looks like a key.
+    """
+    words = name.split("_")
+    looks_like_a_key = any(len(word) > _LONGEST_WORD for word in words) or any(
+        len(word) >= _KEY_WORD and any(letter.isdigit() for letter in word) for word in words
+    )
+    if not name.isascii() or not name.isidentifier() or looks_like_a_key:
+        raise ConfigError(
+            "api_key_env is no name of an environment variable",
+            got=f"{len(name)} characters, not shown here because they may be a key",
+            expected="a name such as TEACHER_KEY",
+            do="export the key under a name, and write the name; a key that was in a file may need to be replaced",
+        )
+    return name
 
 
 def key_of(variable: str | None) -> str:
@@ -158,7 +248,7 @@ def key_of(variable: str | None) -> str:
     """
     if variable is None:
         return "none"
-    key = os.environ.get(variable)
+    key = os.environ.get(check_variable(variable))
     if not key:
         raise ConfigError(f"the environment variable {variable} is not set", do="set it to the endpoint's key")
     return key

@@ -14,7 +14,7 @@ from typing import Any
 from postgrad.teachers.journal import Journal, Line
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
-from postgrad.teachers.validity import invalid_reason
+from postgrad.teachers.validity import CUT_OFF, invalid_reason
 
 _DOLLARS = 9  # digits
 
@@ -30,8 +30,9 @@ def report(
         lines: the journal of this run.
 
     `cost` is what this run paid in US dollars, `value` what the answers cost whenever they were bought, `uncertain`
-    what may have been billed for calls that broke off. `errors` counts asks that nobody answered, by kind; `retries`
-    tries that failed. p50, p95 and p99 are seconds per answer.
+    what may have been billed for calls that broke off. `truncated` answers hit their limit of tokens: nobody learns
+    from them. `errors` counts asks that nobody answered, by kind; `retries` tries that failed. p50, p95 and p99 are
+    seconds per answer.
     """
     return {teacher.name: _one(replayed, teacher, lines) for teacher in teachers}
 
@@ -81,6 +82,7 @@ def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Lin
         "answers": len(answers) - len(silent),
         "abstentions": len(silent),
         "refusals": dict(Counter(_reason(said) for said in silent)),
+        "truncated": sum(said.answer.message is not None and said.answer.stop_reason in CUT_OFF for said in answers),
         "invalid": sum(invalid.values()),
         "invalid_reasons": dict(invalid),
         "hinted": sum(said.hint is not None for said in answers),

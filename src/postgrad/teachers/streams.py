@@ -13,6 +13,7 @@ from postgrad.core.canonical import plain_json
 from postgrad.teachers.failures import CallFailed
 
 Body = dict[str, Any]
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 def joined_completion(chunks: Sequence[object]) -> Body:
@@ -32,10 +33,13 @@ def joined_completion(chunks: Sequence[object]) -> Body:
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else {}
         delta = choice.get("delta") or {}
-        if isinstance(delta.get("content"), str):
-            message["content"] = (message["content"] or "") + delta["content"]
+        for key in _TEXTS:
+            if isinstance(delta.get(key), str):
+                message[key] = (message.get(key) or "") + delta[key]
         for part in delta.get("tool_calls") or ():
             _join_call(calls, part)
+        if isinstance(delta.get("function_call"), dict):  # the old form: one call, without place or id
+            _join_call(calls, {"function": delta["function_call"]})
         logprobs += (choice.get("logprobs") or {}).get("content") or ()
         finish = choice.get("finish_reason") or finish
     _require_end(finish, chunks)
@@ -66,17 +70,19 @@ def joined_message(events: Sequence[object]) -> Body:
 
 def joined_chat(parts: Sequence[object]) -> Body:
     """A chat response of Ollama from its parts; see `joined_completion` for errors."""
-    said, calls, logprobs = "", list[Any](), list[Any]()
+    said, thought, calls, logprobs = "", "", list[Any](), list[Any]()
     whole: Body = {}
     for part in _dicts(parts):
         message = part.get("message") or {}
         said += message.get("content") or ""
+        thought += message.get("thinking") or ""
         calls += message.get("tool_calls") or ()
         logprobs += part.get("logprobs") or ()
         whole |= part
     _require_end(whole.get("done"), parts)
-    message = {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
-    return {**whole, "message": message, **({"logprobs": logprobs} if logprobs else {})}
+    joined: Body = {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+    joined |= {"thinking": thought} if thought else {}
+    return {**whole, "message": joined, **({"logprobs": logprobs} if logprobs else {})}
 
 
 def _join_call(calls: list[Body], part: Any) -> None:

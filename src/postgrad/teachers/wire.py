@@ -1,4 +1,4 @@
-"""Messages in the form of the OpenAI chat-completions API, and back.
+"""Messages in the form of the OpenAI chat-completions API, as they are sent; `replies` is the way back.
 
 APIs refuse what traces contain: results without a call (dropped), calls without a result (answered with a note),
 arguments that are no JSON (written anew where the trace knows
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from postgrad.core.actor import Ask, TokenChoice
+from postgrad.core.actor import Ask
 from postgrad.core.canonical import plain_json, valid_text
 from postgrad.core.message import Block, Media, Message, Opaque, Text, Tool, ToolCall
 
@@ -91,54 +91,6 @@ def wire_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
-
-
-def read_message(raw: dict[str, Any], names: ToolNames) -> Message:
-    """A response's message. Argument strings are kept byte for byte, broken ones with their parse error."""
-    blocks: list[Block] = []
-    text = _said(raw.get("content"))
-    if text:
-        blocks.append(Text(text))
-    calls = raw.get("tool_calls")
-    for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            continue
-        given = function.get("arguments")
-        arguments = given if isinstance(given, str) else plain_json(given or {})
-        name = names.original(str(function.get("name") or ""))
-        provider_id = None if call.get("id") is None else str(call["id"])
-        blocks.append(ToolCall.from_raw(id=f"call_{place}", name=name, raw=arguments, provider_id=provider_id))
-    return Message("assistant", tuple(blocks))
-
-
-def read_tokens(content: object) -> tuple[TokenChoice, ...]:
-    """Log-probabilities of a response, token by token; () where there are none, or one of them is no number."""
-    entries = content if isinstance(content, list) else []
-    made = [_token(entry) for entry in entries]
-    return tuple(token for token in made if token is not None) if all(made) else ()
-
-
-def _token(entry: object) -> TokenChoice | None:
-    if not isinstance(entry, dict) or not _is_logprob(entry.get("logprob")):
-        return None
-    top = entry.get("top_logprobs")
-    entries = top if isinstance(top, list) else []
-    likeliest = [one for one in entries if isinstance(one, dict) and _is_logprob(one.get("logprob"))]
-    pairs = tuple((str(one.get("token")), float(one["logprob"])) for one in likeliest)
-    return TokenChoice(str(entry.get("token")), float(entry["logprob"]), pairs)
-
-
-def _is_logprob(value: object) -> bool:
-    return isinstance(value, int | float) and -math.inf < value <= 0
-
-
-def _said(content: Any) -> str:
-    """Text, also where it comes in parts."""
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
 
 
 def _role(message: Message) -> str:

@@ -80,3 +80,75 @@ def full_disk(*, after: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_try_that_broke_off_counts_as_what_the_same_request_was_billed_later(tmp_path: Path) -> None:
+    """9 were set aside and lost sight of. The same request is answered for 2: so the lost try cost at most about 2.
+    An answer that names no bill (4 set aside) says nothing about another, and is one of them. A bill with a discount
+    (1 in place of 3) says 3: the lost try may have had none."""
+    journal = Journal(tmp_path / "calls.jsonl")
+    journal.write(Line("sent", "1", "a", key="k", reserved=9.0))
+    journal.reconcile(lambda key: None)
+    assert (journal.uncertain, journal.may_be_lower("k"), journal.may_be_lower("x")) == (9.0, True, False)
+    journal.write(Line("sent", "2", "a", key="k", reserved=9.0))
+    journal.write(Line("settled", "2", "a", key="k", outcome="answered", uncertain=4.0))
+    assert journal.uncertain == 13.0
+    journal.write(Line("sent", "3", "a", key="k", reserved=9.0))
+    journal.write(Line("settled", "3", "a", key="k", outcome="answered", cost=2.0))
+    assert (journal.paid, journal.uncertain) == (2.0, 2.0 + 2.0)
+    assert Journal(tmp_path / "calls.jsonl").uncertain == 4.0
+    journal.write(Line("sent", "4", "a", key="k", reserved=9.0))
+    journal.write(Line("settled", "4", "a", key="k", outcome="answered", cost=1.0, dearest=3.0))
+    assert journal.uncertain == 3.0 + 3.0
+
+
+def test_asking_again_uses_what_a_killed_process_had_set_aside(tmp_path: Path) -> None:
+    """9 for k; of x an answer has come since. Used once, or until k is answered or released."""
+    journal = Journal(tmp_path / "calls.jsonl")
+    for call, key in (("1", "k"), ("2", "x")):
+        journal.write(Line("sent", call, "a", key=key, reserved=9.0))
+    assert journal.set_aside("k", 9.0) == 0.0  # they are this process's own
+    journal.reconcile(lambda key: None)
+    assert (journal.set_aside("k", 9.0), journal.set_aside("other", 9.0)) == (9.0, 0.0)
+    journal.used_up("k")
+    assert journal.set_aside("k", 9.0) == 0.0
+    journal.write(Line("sent", "3", "a", key="x", reserved=0.0))
+    journal.write(Line("settled", "3", "a", key="x", outcome="answered", cost=1.0))
+    again = Journal(tmp_path / "calls.jsonl")
+    again.reconcile(lambda key: None)
+    assert (again.set_aside("k", 9.0), again.set_aside("x", 9.0)) == (9.0, 0.0)
+    again.release()
+    assert again.set_aside("k", 9.0) == 0.0
+
+
+def test_a_request_that_was_lost_again_and_again_is_on_the_bill_as_often(tmp_path: Path) -> None:
+    """At most 9 each. Killed once: 9 stand, and the second try uses them. Killed twice: 9 for those two, and the third
+    needs 9 of its own. Killed three times: 18 for four. The fourth is answered for 2, so the three cost 3 * 2."""
+    path, held = tmp_path / "calls.jsonl", [9.0, 0.0, 9.0, 0.0]
+    for number, reserved in enumerate(held):
+        journal = Journal(path)
+        journal.reconcile(lambda key: None)
+        assert max(0.0, 9.0 - journal.set_aside("k", 9.0)) == reserved
+        journal.write(Line("sent", str(number), "a", key="k", reserved=reserved))
+    journal.write(Line("settled", "3", "a", key="k", outcome="answered", cost=2.0))
+    assert (journal.paid, journal.uncertain) == (2.0, 6.0)
+    assert (journal.release(), journal.uncertain, Journal(path).uncertain) == (6.0, 0.0, 0.0)
+
+
+def test_a_bill_says_nothing_about_what_another_endpoint_may_charge() -> None:
+    """The first endpoint timed out with 9 set aside; another one, ten times cheaper, answered."""
+    journal = Journal()
+    for host, outcome, cost in (("dear", "timeout", 0.0), ("cheap", "answered", 0.2)):
+        journal.write(Line("sent", host, "a", key="k", host=host, reserved=9.0))
+        uncertain = 0.0 if cost else 9.0
+        journal.write(Line("settled", host, "a", key="k", outcome=outcome, cost=cost, uncertain=uncertain))
+    assert journal.uncertain == 9.0
+
+
+def test_money_that_the_user_has_seen_was_not_billed_is_released_for_good(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "calls.jsonl")
+    journal.write(Line("sent", "1", "a", key="k", reserved=9.0))
+    journal.reconcile(lambda key: None)
+    assert (journal.release(), journal.uncertain, journal.this_run()) == (9.0, 0.0, [])
+    again = Journal(tmp_path / "calls.jsonl")
+    assert (again.uncertain, again.release(), len(again.lines)) == (0.0, 0.0, 3)

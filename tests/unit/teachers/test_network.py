@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -12,13 +15,17 @@ from typing import Any
 import pytest
 
 from postgrad.core.actor import Answer, Ask, Sampling
+from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError, OutsideFailure
 from postgrad.core.message import Message
 from postgrad.teachers.budget import Budget, BudgetReached
+from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.gateway import Gateway, Limits
 from postgrad.teachers.journal import Journal
 from postgrad.teachers.network import NetworkTeacher
+from postgrad.teachers.openai_compatible import OpenAICompatible
 from postgrad.teachers.prices import Price
+from postgrad.teachers.provider import Body, Send
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.endpoint_by_script import ERROR, Reply, completion, serving
 
@@ -63,6 +70,35 @@ def test_a_wait_beyond_patience_is_a_failure(tmp_path: Path) -> None:
         (answer,) = teacher(tmp_path, openai(endpoint.base_url)).answer([ask()], SAMPLING)
         assert len(endpoint.requests) == 1
     assert (answer.message, answer.error) == (None, "rate_limited")
+
+
+@dataclass(frozen=True)
+class OneARound(OpenAICompatible):
+    """It answers one of those that wait and refuses the others, again and again; `said` are the answers so far."""
+
+    waiting: int = 12
+    said: list[bool] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Send]:
+        async def send(body: Body, request: str) -> object:
+            await asyncio.sleep(0)
+            round_ = self.said[::-1].index(True) if True in self.said else len(self.said)
+            self.said.append(round_ == self.waiting - 1 - sum(self.said))
+            if not self.said[-1]:
+                raise CallFailed("rate_limited", "slow down", status=429, wait=0.0)
+            return completion("hi", model=body["model"]).body
+
+        yield send
+
+
+def test_whoever_waits_long_at_an_endpoint_that_answers_others_gets_a_turn(tmp_path: Path) -> None:
+    """The last of 12 is refused 11 times, with 2 tries after the first allowed."""
+    gateway, limits = Gateway(concurrency=12), Limits(concurrency=12, max_retries=2)
+    gateway.random.uniform = lambda a, b: a  # type: ignore[method-assign]
+    asked = teacher(tmp_path, OneARound("asked-1", "http://127.0.0.1:1/v1"), limits=limits, gateway=gateway)
+    answers = asked.answer([ask(str(number)) for number in range(12)], SAMPLING)
+    assert [answer.message for answer in answers] == [HI] * 12
 
 
 def test_a_server_error_is_tried_again_and_at_last_an_error_of_this_ask(tmp_path: Path) -> None:
@@ -297,3 +333,18 @@ def test_an_answer_without_a_bill_is_money_that_may_be_gone(tmp_path: Path) -> N
         (answer,) = asked.answer([ask()], SAMPLING)
     assert (answer.message, answer.cost) == (HI, None)
     assert asked.gateway.budget.uncertain > 0
+
+
+def test_what_a_recipe_adds_to_a_request_is_weighed(tmp_path: Path) -> None:
+    """A schema for the answer is read by the model too: a token a byte at most, at 1 US dollar a token."""
+    added = {"response_format": {"type": "json_schema", "json_schema": {"name": "x" * 500}}}
+    reserved = []
+    with serving(completion("hi")) as endpoint:
+        for name, extra in (("plain", {}), ("more", added)):
+            gateway = Gateway()
+            asked = teacher(
+                tmp_path / name, openai(endpoint.base_url, extra=extra), price=Price(1e6, 0.0), gateway=gateway
+            )
+            asked.answer([ask()], SAMPLING)
+            reserved += [line.reserved for line in gateway.journal.lines if line.event == "sent"]
+    assert reserved[1] - reserved[0] == pytest.approx(len(canonical_json(added)))

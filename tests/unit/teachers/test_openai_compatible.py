@@ -52,11 +52,22 @@ def test_broken_arguments_are_kept_byte_for_byte() -> None:
     [
         (None, None),
         ({}, None),
-        ({"prompt_tokens": 5}, Usage(5)),
+        ({"prompt_tokens": 5}, None),
+        ({"prompt_tokens": 12.0, "completion_tokens": 2.0}, Usage(12, 2)),
+        ({"prompt_tokens": 12.5, "completion_tokens": 2}, None),
+        ({"prompt_tokens": "12", "completion_tokens": 2}, None),
+        ({"prompt_tokens": -1, "completion_tokens": 2}, None),
+        ({"prompt_tokens": 5, "completion_tokens": None}, None),
+        ({"prompt_tokens": True, "completion_tokens": 2}, None),
+        ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": "x"}}, Usage(5, 2)),
+        ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 9.0}}, Usage(5, 2, 5)),
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(5, 2)),
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}, Usage(5, 2, 3)),
         ({"prompt_tokens": 5, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, Usage(5, 2, 4)),  # DeepSeek
-        ({"prompt_tokens": 5, "prompt_tokens_details": {}, "prompt_cache_hit_tokens": 4}, Usage(5, 0, 4)),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 0, "prompt_tokens_details": {}, "prompt_cache_hit_tokens": 4},
+            Usage(5, 0, 4),
+        ),
     ],
 )
 def test_usage(usage: object, expected: Usage | None) -> None:

@@ -70,7 +70,7 @@ def test_a_steps_context_is_found_in_the_cache_by_the_next(tmp_path: Path) -> No
     """Contexts of s1 < s2 < s3 tokens: s1 and s2 are read from the cache. The first of another trace finds nothing of
     its own, but the tools, which nobody but a system text follows here: no messages are shared, so nothing is found."""
     one, other = trace("x", 3), trace("y", 1)
-    told = planned([one, other], priced(tmp_path, Price(1.0, 0.0, cached_input=0.1)))
+    told = planned([one, other], priced(tmp_path, Price(1.0, 0.0, cached_input=0.1, prompt_cache="all")))
     first, second, third = sizes(one)
     (apart,) = sizes(other)
     assert told["tokens_cached"] == pytest.approx(first + second, abs=1)
@@ -118,7 +118,7 @@ def test_what_is_answered_costs_nothing_and_corrects_the_rest(tmp_path: Path) ->
 def test_a_provider_whose_bills_name_no_cache_is_not_planned_with_one(tmp_path: Path, cached: int) -> None:
     """Two steps of the first trace are answered; whether the second's bill names cached tokens decides."""
     one, other = trace("x", 2), trace("y", 3)
-    asked = priced(tmp_path, Price(1.0, 1.0, cached_input=0.1))
+    asked = priced(tmp_path, Price(1.0, 1.0, cached_input=0.1, prompt_cache="all"))
     cache = asked.actor.cache  # type: ignore[attr-defined]
     for step, hit in zip(one.steps, (0, cached), strict=True):
         known = Answer(ACTION, "asked-1", prompt_tokens=100, completion_tokens=10, cached_tokens=hit)
