@@ -56,6 +56,7 @@ def build_app(service: Service) -> Starlette:
                 "waiting": service.turns.waiting,
                 "captured": service.captures.written,
                 "captures_lost": service.lost,
+                "refused": service.refused,
             }
         )
 

@@ -2,7 +2,8 @@
 
 The order of a good exchange: understand, take a place in the queue, read the prompt, wait for the turn, generate,
 capture, finish. What is refused before the generation starts gets its HTTP status; a fault within a stream becomes
-an error event, because the status is sent by then. Whatever way an exchange ends, it is captured, once.
+an error event, because the status is sent by then. Whatever way a generation ends, its exchange is captured, once; a
+request that was refused asked the model nothing, and is no trace of it: `/health` counts it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ENGINE_FAULTS = (PostgradError, RuntimeError, ValueError, OSError, MemoryError)
 
 @dataclass
 class Service:
-    """What all exchanges share. `lost` counts exchanges whose capture could not be written."""
+    """What all exchanges share. `lost` counts exchanges whose capture could not be written, `refused` requests."""
 
     engine: Engine
     turns: Turns
@@ -41,6 +42,7 @@ class Service:
     defaults: Defaults = field(default_factory=Defaults)
     worker: Worker = field(default_factory=Worker)
     lost: int = 0
+    refused: int = 0
 
 
 @dataclass
@@ -75,6 +77,8 @@ class Exchange:
             with self.service.turns.place():
                 await self._generate(chat, scope, receive, send)
         except Refusal as refusal:
+            self._captured = not self._started  # nothing was asked of the model, so there is nothing to keep
+            self.service.refused += self._captured
             await self._fail(refusal.body, scope, receive, send, status=refusal.status)
         except ENGINE_FAULTS as fault:
             LOGGER.exception("the engine failed")

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from postgrad.core.errors import OutsideFailure
+from postgrad.serve.listening import listen
 
 # A stop lets exchanges in work go on for this long; then they are cancelled.
 GRACE_SECONDS = 3
@@ -35,22 +36,23 @@ class Socket:
 
 
 @contextmanager
-def http_server(app: ASGIApp, listen: Socket) -> Iterator[str]:
+def http_server(app: ASGIApp, where: Socket) -> Iterator[str]:
     """Serve `app` until the block ends; yields the address, such as ``http://127.0.0.1:8000``.
 
     Raises:
-        OutsideFailure: the port is taken, or the server does not start.
+        ConfigError: the port is taken.
+        OutsideFailure: the server does not start.
     """
-    listener = _bind(listen.host, listen.port)
+    listener = listen(where.host, where.port)
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level=listen.log_level,
+            log_level=where.log_level,
             access_log=False,
             ws="none",
-            server_header=listen.own_headers,
-            date_header=listen.own_headers,
-            timeout_keep_alive=listen.idle_seconds,
+            server_header=where.own_headers,
+            date_header=where.own_headers,
+            timeout_keep_alive=where.idle_seconds,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
@@ -63,19 +65,6 @@ def http_server(app: ASGIApp, listen: Socket) -> Iterator[str]:
         server.should_exit = True
         thread.join()
         listener.close()
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only for sockets that say TCP; with it every small answer waits for 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise OutsideFailure(f"cannot listen on {host}:{port}: {error.strerror or error}; try --port 0") from error
-    return listener
 
 
 def _address(listener: socket.socket) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,7 +76,7 @@ class PolicyEngine:
         # `decode` keeps special tokens: in some vocabularies the tags of a call are special, and they must be seen.
         characters = Characters(renderer.decode)
         form = renderer.calls
-        parse = renderer.parse if demand.tools or form.whole else None
+        parse = partial(renderer.parse, tools=demand.tools) if demand.tools or form.whole else None
         reader = ActionReader(stop=demand.stop, parse=parse, whole=form.native)
         sampled, ended = 0, False
         sampling = demand.sampling

@@ -14,8 +14,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from postgrad.core.errors import OutsideFailure, PostgradError
+from postgrad.core.errors import PostgradError
 from postgrad.core.trace import Trace
+from postgrad.serve.listening import cannot_listen
 from postgrad.serve.look.page import live_page
 from postgrad.serve.look.shelf import Shelf
 
@@ -33,13 +34,13 @@ def looking(traces: Iterable[Trace], *, name: str, port: int = 0) -> Iterator[st
     """Serve the page until the block ends; yields its address. Port 0 takes a free one.
 
     Raises:
-        OutsideFailure: the port is taken.
+        ConfigError: the port is taken.
     """
     shelf = Shelf()
     try:
         server = ThreadingHTTPServer((HOST, port), _handler(shelf, live_page(name)))
     except OSError as error:
-        raise OutsideFailure(f"cannot listen on {HOST}:{port}: {error.strerror or error}; try --port 0") from error
+        raise cannot_listen(HOST, port, error) from error
     server.daemon_threads = True
     threads = [
         threading.Thread(target=server.serve_forever, name="postgrad-look", daemon=True),

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from postgrad.core.errors import OutsideFailure
+from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text, ToolResult
 from postgrad.serve.look import terminal
 from postgrad.serve.look.detail import detail
@@ -166,7 +166,7 @@ def test_the_local_server() -> None:
         for path in ("/api/trace/99", "/api/trace/-1", "/api/trace/x", "/etc/passwd", "/../x"):
             assert get(address, path)[0] == 404, path
         assert get(address, "/", host="evil.example:80")[0] == 403
-        with pytest.raises(OutsideFailure, match="--port 0"), looking([], name="x", port=urlsplit(address).port or 0):
+        with pytest.raises(ConfigError, match="--port 0"), looking([], name="x", port=urlsplit(address).port or 0):
             pass
 
 
