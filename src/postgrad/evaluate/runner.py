@@ -4,8 +4,8 @@ Four outcomes are kept apart: `scored`; `truncated` (cut off at the token limit,
 prompt does not fit the model's context) and `infra_error` (actor or grader could not be reached). The last two have
 no score and never enter a mean. Infrastructure errors are not stored, so running again asks them again.
 
-Batches are cut from the whole list of tasks, whatever is stored already, and a batch with a gap is asked whole: an
-evaluation that was killed and resumed gives what an unbroken one gives.
+Batches are cut from the whole list of tasks, over benchmarks that are measured together, whatever is stored already,
+and a batch with a gap is asked whole: an evaluation that was killed and resumed gives what an unbroken one gives.
 Not covered: several samples per task; tasks that need more than one answer (see `envs.rollouts`).
 """
 
@@ -80,11 +80,26 @@ class Conditions:
         assert self.batch >= 1
 
 
+@dataclass(frozen=True)
+class Part:
+    """One benchmark's tasks. Parts that are measured together share batch, retries and store."""
+
+    benchmark: str
+    environment: Grader
+    tasks: Sequence[Task]
+    conditions: Conditions = Conditions()
+
+
 class Measurement(NamedTuple):
     """A score and the graded answers that it sums up, in the order of the tasks."""
 
     score: Score
     answers: tuple[Evaluated, ...]
+
+
+class _Placed(NamedTuple):
+    part: Part
+    task: Task
 
 
 def evaluate(
@@ -96,44 +111,54 @@ def evaluate(
     benchmark: str,
     conditions: Conditions = Conditions(),
 ) -> Score:
-    """Ask `actor` every task once and grade the answers; see `measure`, which also gives the answers."""
-    return measure(actor, environment, tasks, sampling=sampling, benchmark=benchmark, conditions=conditions).score
-
-
-def measure(
-    actor: Actor,
-    environment: Grader,
-    tasks: Sequence[Task],
-    *,
-    sampling: Sampling,
-    benchmark: str,
-    conditions: Conditions = Conditions(),
-) -> Measurement:
-    """Ask `actor` every task once and grade the answers.
+    """Ask `actor` every task of one benchmark once and grade the answers; see `measure`, which gives the answers too.
 
     Raises:
-        DataError: no tasks, or two tasks with one id.
-        NotMeasurable: no prompt fits the model.
+        NotMeasurable: no prompt fits the model; and what `measure` raises.
+    """
+    (result,) = measure(actor, [Part(benchmark, environment, tasks, conditions)], sampling=sampling)
+    if isinstance(result, NotMeasurable):
+        raise result
+    return result.score
+
+
+def measure(actor: Actor, parts: Sequence[Part], *, sampling: Sampling) -> list[Measurement | NotMeasurable]:
+    """Ask `actor` every task of all `parts` once and grade the answers; a result for each part, in order.
+
+    Batches are filled from all parts together: on small machines a batch costs by its longest answer, not by its rows.
+
+    Raises:
+        DataError: a part has no tasks, or two tasks with one id.
         OutsideFailure: the actor cannot be reached; what was measured is stored, the same call goes on.
     """
-    _check(tasks, benchmark)
-    store = ItemStore(conditions.store)
-    done: dict[str, Evaluated] = {}
-    longest_first = sorted(tasks, key=_length, reverse=True)  # a batch of like lengths pads least
-    batches = [longest_first[i : i + conditions.batch] for i in range(0, len(tasks), conditions.batch)]
-    for number, batch in enumerate(track(batches, f"evaluate {benchmark}")):
+    for part in parts:
+        _check(part.tasks, part.benchmark)
+    shared = parts[0].conditions
+    assert all((p.conditions.batch, p.conditions.store) == (shared.batch, shared.store) for p in parts)
+    store = ItemStore(shared.store)
+    done: dict[tuple[str, str], Evaluated] = {}
+    placed = [_Placed(part, task) for part in parts for task in part.tasks]
+    placed.sort(key=lambda one: _length(one.task), reverse=True)  # a batch of like lengths pads least
+    batches = [placed[i : i + shared.batch] for i in range(0, len(placed), shared.batch)]
+    for number, batch in enumerate(track(batches, f"evaluate {', '.join(p.benchmark for p in parts)}", size=len)):
         drawn = msgspec.structs.replace(sampling, seed=sampling.seed + number)
-        keys = [_key(task, drawn, benchmark, conditions) for task in batch]
+        keys = [_key(one, drawn) for one in batch]
         stored = [store.get(key) for key in keys]
         if not all(stored):
-            fresh = _ask(actor, environment, batch, drawn, conditions.retries)
+            fresh = _ask(actor, batch, drawn, shared.retries)
             named = [msgspec.structs.replace(one, key=key) for one, key in zip(fresh, keys, strict=True)]
             store.add(one for one in named if one.item.outcome != "infra_error")
             stored = [store.get(key) or one for key, one in zip(keys, named, strict=True)]
-        done.update({one.item.id: one for one in stored if one is not None})
-    answers = tuple(done[task.id] for task in tasks)
-    score = _score(benchmark, tuple(one.item for one in answers), _settings(actor, tasks, sampling, conditions))
-    return Measurement(score, answers)
+        done.update({(p.part.benchmark, p.task.id): one for p, one in zip(batch, stored, strict=True) if one})
+    return [_result(actor, part, [done[part.benchmark, task.id] for task in part.tasks], sampling) for part in parts]
+
+
+def _result(actor: Actor, part: Part, answers: Sequence[Evaluated], sampling: Sampling) -> Measurement | NotMeasurable:
+    settings = _settings(actor, part.tasks, sampling, part.conditions)
+    try:
+        return Measurement(_score(part.benchmark, tuple(one.item for one in answers), settings), tuple(answers))
+    except NotMeasurable as nothing:
+        return nothing
 
 
 def prompts_hash(tasks: Sequence[Task]) -> str:
@@ -160,15 +185,16 @@ def _length(task: Task) -> int:
     return sum(len(message.text) for message in task.messages) + sum(len(str(tool.parameters)) for tool in task.tools)
 
 
-def _key(task: Task, sampling: Sampling, benchmark: str, conditions: Conditions) -> str:
-    parts = [conditions.weights, conditions.grader, benchmark, msgspec.to_builtins(sampling), msgspec.to_builtins(task)]
-    return content_id(parts, length=32)
+def _key(one: _Placed, sampling: Sampling) -> str:
+    how = one.part.conditions
+    what = [msgspec.to_builtins(sampling), msgspec.to_builtins(one.task)]
+    return content_id([how.weights, how.grader, one.part.benchmark, *what], length=32)
 
 
-def _ask(actor: Actor, environment: Grader, tasks: Sequence[Task], sampling: Sampling, retries: int) -> list[Evaluated]:
-    asks = [Ask(task.messages, task.tools, task.id) for task in tasks]
+def _ask(actor: Actor, batch: Sequence[_Placed], sampling: Sampling, retries: int) -> list[Evaluated]:
+    asks = [Ask(one.task.messages, one.task.tools, one.task.id) for one in batch]
     answers = _answers(actor, asks, sampling, retries)
-    return [_grade(environment, task, answer) for task, answer in zip(tasks, answers, strict=True)]
+    return [_grade(one.part.environment, one.task, answer) for one, answer in zip(batch, answers, strict=True)]
 
 
 def _answers(actor: Actor, asks: list[Ask], sampling: Sampling, retries: int) -> list[Answer | OutsideFailure]:

@@ -45,6 +45,14 @@ def data(answer: str = "fine", **told: Any) -> dict[str, Any]:
     return report_data(before, after, gate(before, after, POLICY), **told)
 
 
+def test_the_page_says_the_decision_once_above_its_reasons_and_shows_intervals_not_standard_errors() -> None:
+    """A standard error of 0.0 % for none of n would claim to be sure; the interval beside it is right."""
+    page = html(data())
+    assert page.count(">iterate<") == 1
+    assert "<li>iterate" not in page
+    assert "standard error" not in page
+
+
 def test_page_tells_everything() -> None:
     page = html(
         data(
@@ -55,7 +63,7 @@ def test_page_tells_everything() -> None:
         )
     )
     text = re.sub(r"<[^>]+>", " ", page)
-    for told in ("A run", "iterate: g was not measured", "no data here", "+50.0", "30 / 0", "n = 60", "loss/preference",
+    for told in ("A run", "iterate g was not measured", "no data here", "+50.0", "30 / 0", "n = 60", "loss/preference",
                  "gold answers", "12.3", "grader: g 1"):  # fmt: skip
         assert told in " ".join(text.split()) or told in page, told
     tags = Tags()

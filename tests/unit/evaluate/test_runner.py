@@ -17,7 +17,9 @@ from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.errors import DataError, OutsideFailure
 from postgrad.core.message import Message, ToolCall
 from postgrad.core.report import Score
-from postgrad.evaluate.runner import Conditions, NotMeasurable, as_text, evaluate
+from postgrad.core.task import Grade, Task
+from postgrad.evaluate import runner
+from postgrad.evaluate.runner import Conditions, Measurement, NotMeasurable, Part, as_text, evaluate
 from postgrad.evaluate.store import Evaluated
 from unit.evaluate.fakes import Echo, Parity, Spoil, tasks
 
@@ -38,6 +40,39 @@ def test_score_says_how_it_was_measured() -> None:
     assert told.items() <= score.settings.items()
     wrong = next(item for item in score.items if item.score == 0)
     assert wrong.error == f"wrong_answer: got {wrong.answer}"
+
+
+class Denies(Parity):
+    """Grades the other way round."""
+
+    def grade(self, task: Task, message: Message) -> Grade:
+        return Grade(1 - super().grade(task, message).score)
+
+
+def test_benchmarks_that_are_measured_together_fill_each_others_batches() -> None:
+    """6 and 5 tasks in batches of 4 are 3 calls, where 2 + 2 would be needed apart; ids may be the same in both, each
+    is graded by its own environment, and a benchmark of which nothing fits has no score and spoils none.
+    """
+    how = Conditions(batch=4, retries=0)
+    parts = [Part("a/all", Parity(), tasks(6), how), Part("b/all", Denies(), tasks(5), how)]
+    echo = Echo()
+    first, second = runner.measure(echo, parts, sampling=GREEDY)
+    assert echo.calls == 3
+    assert isinstance(first, Measurement)
+    assert isinstance(second, Measurement)
+    for result, part in ((first, parts[0]), (second, parts[1])):
+        assert result.score.benchmark == part.benchmark
+        assert [item.id for item in result.score.items] == [task.id for task in part.tasks]
+        for task, answer in zip(part.tasks, result.answers, strict=True):
+            assert answer.message is not None
+            assert answer.item.score == part.environment.grade(task, answer.message).score
+
+    unfit = Echo(spoil=lambda ask, call: Answer(None, "echo", "too_long") if ask.task_id == "t5" else None)
+    alone = [Part("a/all", Parity(), tasks(5), how), Part("long/all", Parity(), tasks(6)[5:], how)]
+    known, unknown = runner.measure(unfit, alone, sampling=GREEDY)
+    assert isinstance(known, Measurement)
+    assert known.score.n == 5
+    assert isinstance(unknown, NotMeasurable)
 
 
 def test_prompts_hash_follows_the_prompts() -> None:
