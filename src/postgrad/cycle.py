@@ -23,17 +23,18 @@ from typing import Any, NamedTuple, Unpack
 
 from pydantic import Field
 
-from postgrad.core.errors import ConfigError
+from postgrad.core.errors import ConfigError, UserError
 from postgrad.core.files import write_json
 from postgrad.run.config import Config, validate
 from postgrad.run.config import check as check_config
-from postgrad.run.inputs import input_hashes, paths_in, stamp
+from postgrad.run.inputs import input_hashes, paths_in, stamp, texts_in
 from postgrad.run.nearest import nearest
 from postgrad.run.progress import note
-from postgrad.run.references import references, resolved, resolved_or_null
+from postgrad.run.references import references, resolved, resolved_in_part, resolved_or_null
 from postgrad.run.rundir import RunDir
 from postgrad.verbs import VERBS
 from postgrad.verbs.command import VerbOptions, verb_command
+from postgrad.verbs.preflight import Known, preflight
 from postgrad.verbs.stages_table import show
 
 NOT_STAGES = ("cycle", "demo", "show", "doctor")
@@ -88,17 +89,18 @@ def check(config: CycleConfig) -> list[dict[str, Any]]:
     """Validate every stage before the first one starts; returns the plan that --dry-run prints.
 
     Raises:
-        ConfigError: a doubled or reserved name, an unknown verb, a reference to no earlier stage, a wrong setting.
+        ConfigError: a doubled or reserved name, an unknown verb, a reference to no earlier stage, a wrong setting,
+            or what `preflight` finds.
     """
     earlier: list[str] = []
+    coming: list[str] = []
     plan = []
     for number, stage in enumerate(config.stages, start=1):
         if stage.name in (*earlier, *RESERVED):
             raise ConfigError(f"stage {number}: the name '{stage.name}' is taken", do="give it another name")
         depends = _dependencies(stage)
         _require_known(depends, earlier, f"stage '{stage.name}'")
-        open_paths = [path for path, _ in references(stage.settings)]
-        check_config(_module(stage).CONFIG, stage.settings, source=f"stage '{stage.name}'", open_paths=open_paths)
+        coming = _check_settings(stage, config, coming)
         plan.append({"stage": stage.name, "folder": _folder_name(number, stage), "verb": stage.verb, "after": depends})
         earlier.append(stage.name)
     _require_known([_head(text) for _, text in references(config.summary)], [*earlier, *RESERVED], "summary")
@@ -131,6 +133,19 @@ def run(config: CycleConfig, out: Path) -> dict[str, Any]:
         "passed": _passed(done),
         **resolved_or_null(config.summary, _scope(config, out, done)),
     }
+
+
+def _check_settings(stage: Stage, config: CycleConfig, coming: list[str]) -> list[str]:
+    """Check one stage's settings as far as they are known; gives the paths that it and the stages before may make."""
+    model, settings = _module(stage).CONFIG, stage.settings
+    open_paths = [path for path, _ in references(settings)]
+    check_config(model, settings, source=f"stage '{stage.name}'", open_paths=open_paths)
+    known = resolved_in_part(settings, {} if config.recipe is None else {"recipe": str(config.recipe)})
+    try:
+        preflight(stage.verb, Known.of_stage(model, known, coming))
+    except UserError as error:
+        raise ConfigError(f"stage '{stage.name}': {error}") from None
+    return [*coming, *texts_in(known)]
 
 
 def _turn(stage: Stage, folder: Path, done: Mapping[str, Done], *, scope: Mapping[str, Any], label: str) -> Done:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from postgrad.verbs import ingest_run
+from postgrad.verbs import ingest_batches
 from postgrad.verbs.ingest import IngestConfig, run
 
 
@@ -28,6 +28,6 @@ if __name__ == "__main__":
     steps = [int(last)]
     for name in ("fsync", "replace", "ftruncate", "unlink"):
         setattr(os, name, counted(getattr(os, name), steps))
-    ingest_run._BATCH_FILES = 2  # several batches
+    ingest_batches._BATCH_FILES = 2  # several batches
     run(IngestConfig(paths=[folder], store=Path(store)), Path(store).parent / "run")
     print(int(last) - steps[0])

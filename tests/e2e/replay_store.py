@@ -47,7 +47,7 @@ def teachers_file(folder: Path, *teachers: dict[str, Any], concurrency: int = 8)
 
 def openai(url: str, name: str = "a", **more: Any) -> dict[str, Any]:
     """A teacher as the issue writes it."""
-    price = {"input": 1.0, "output": 2.0, "cached_input": 0.1}
+    price = {"input": 1.0, "output": 2.0, "cached_input": 0.1, "prompt_cache": "all"}
     return {"name": name, "kind": "openai", "base_url": url, "model": f"teacher-{name}", "price": price, **more}
 
 

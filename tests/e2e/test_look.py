@@ -5,6 +5,7 @@ It drives the Chromium of the machine (Debian: apt-get install chromium), or the
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,15 +15,33 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from postgrad.core.trace import Trace
+from postgrad.core.message import Message, Reasoning, Text, ToolCall, ToolResult
+from postgrad.core.trace import Source, Trace
 from postgrad.serve.look.page import write_page
 from postgrad.serve.look.server import looking
+from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.readers import read
 from unit.serve.look.traces_by_hand import branched, long, many, subagent
 
 SHARED = Path(os.environ.get("POSTGRAD_SHARED", Path(__file__).parents[3] / "shared")) / "traces"
 LARGEST = sorted((SHARED / "claude_code").glob("*.jsonl"), key=lambda path: path.stat().st_size)[-2:]
+ATTACK = "</script><!--<script>window.attacked = 1</script><img src=x onerror='attacked = 1'>]]>\u2028{{ 7 }}"
 ALL = [branched(), subagent(), long(), *many(5)]
+
+
+def hostile(steps: int, longest: int) -> Trace:
+    """A trace whose every word is an attack; the first result is `longest` characters in one line."""
+    talk = Conversation(agent=ATTACK, params={ATTACK: ATTACK})
+    talk.tell(Message.of("user", ATTACK))
+    for number in range(steps):
+        called = ToolCall.from_raw(id=f"{ATTACK}{number}", name=ATTACK, raw=json.dumps({ATTACK: ATTACK}))
+        talk.act(Action((Reasoning(ATTACK), Text(ATTACK), called), (2 * number,), model=ATTACK, stop_reason=ATTACK))
+        said = ATTACK + "x" * (longest if number == 0 else 0) + "\ud83d"
+        talk.answer(ToolResult(called.id, said, number % 2 == 0), record=2 * number + 1)
+        talk.event(ATTACK, 2 * number, ATTACK)
+    trace = talk.trace(Source(ATTACK, ATTACK, app=ATTACK, app_version=ATTACK), ATTACK)
+    assert trace is not None
+    return trace
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +172,21 @@ def test_the_next_mistake(page: Page, file: str) -> None:
     page.wait_for_selector(".step")
     page.keyboard.press("n")
     expect(page.locator("#s1")).to_have_attribute("aria-current", "true")
+
+
+def test_a_hostile_trace_of_two_hundred_steps_stays_text(page: Page, tmp_path: Path) -> None:
+    """Script in every place that a stranger can write, a lone surrogate, and five million characters in one result."""
+    path = tmp_path / "page.html"
+    write_page([hostile(200, 5_000_000)], path, name=ATTACK)
+    page.goto(path.as_uri() + "#/0")
+    expect(page.locator(".step")).to_have_count(200)
+    assert page.evaluate("window.attacked === undefined")
+    assert page.locator("main script, main img, main iframe").count() == 0
+    expect(page.locator("#s0")).to_contain_text(ATTACK)
+    page.goto(path.as_uri() + "#/0/199")
+    expect(page.locator("#s199")).to_have_attribute("aria-current", "true")
+    page.fill("#words", "attacked = 1")
+    expect(page.locator("#status")).to_have_text("1 trace")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from postgrad.core.errors import ConfigError
-from postgrad.run.schema import is_bool, is_list, is_number
+from postgrad.run.schema import is_bool, is_list, is_number, type_name
 
 ALONE = "alone"
 """In a field's `json_schema_extra`: the value that its option means where none follows it."""
@@ -46,11 +46,17 @@ def parse(tokens: Sequence[str], fields: Mapping[str, FieldInfo], short: Mapping
         field = fields.get(key)
         if not has_value:
             value = _next_value(rest, name=name, field=field)
-        if not value.strip() and field is not None and is_number(field.annotation):
+        if not value.strip() and field is not None and _is_never_empty(field.annotation):
             # `--budget "$LIMIT"` with LIMIT unset must not be no budget
-            raise ConfigError(f"option {name} needs a value", got="an empty text", do="give a number, or leave it out")
+            what = "a number" if is_number(field.annotation) else type_name(field.annotation).removesuffix(" | null")
+            raise ConfigError(f"option {name} needs a value", got="an empty text", do=f"give {what}, or leave it out")
         _add(overrides, key, value, field)
     return Arguments(overrides, words)
+
+
+def _is_never_empty(annotation: Any) -> bool:
+    """Numbers, and names of a list that is known: an empty text would silently mean the default."""
+    return is_number(annotation) or "|" in type_name(annotation).replace(" | ", "")
 
 
 def _is_option(token: str) -> bool:

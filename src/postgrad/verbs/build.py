@@ -10,13 +10,15 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from postgrad.core.words import counted
 from postgrad.run.progress import note
 from postgrad.verbs.build_config import RECIPES, BuildConfig, Kind
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.tables import Rows
 
 if TYPE_CHECKING:
     from postgrad.core.record import Record
-    from postgrad.verbs.build_rows import Rows
+    from postgrad.verbs import build_rows
 
 RECORDS = "records.jsonl"
 CONFIG = BuildConfig
@@ -32,13 +34,13 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
     from postgrad.signals.records import row_content, write_records
     from postgrad.traces.redact import Redactor
     from postgrad.verbs.build_models import Models
-    from postgrad.verbs.build_rows import Rows
+    from postgrad.verbs.build_rows import Rows as RowMaker
 
     kinds, lacking = config.chosen()
     for kind, need in lacking.items():
         note(f"no {kind} rows: they need {need}")
     redactor = Redactor()
-    rows = Rows(config, Models(config, out), redactor.redact)
+    rows = RowMaker(config, Models(config, out), redactor.redact)
     counts: Counter[str] = Counter()
     drops: dict[str, Counter[str]] = {}
     kept: dict[str, Record] = {}
@@ -63,7 +65,7 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
 
 
 def _result(
-    rows: Rows,
+    rows: build_rows.Rows,
     out: Path,
     kept: list[Record],
     counts: Counter[str],
@@ -88,16 +90,13 @@ def _result(
 
 def show(result: dict[str, Any]) -> Any:
     """Show how many rows of each kind there are, and why others are not."""
-    from rich.table import Table
-
-    table = Table(title=f"{result['records']['total']} rows in {result['path']}", title_justify="left")
-    for column in ("kind", "rows", "dropped"):
-        table.add_column(column)
+    rows = []
     for kind, count in result["records"].items():
         if kind != "total":
             reasons = ", ".join(f"{number} {reason}" for reason, number in result["dropped"].get(kind, {}).items())
-            table.add_row(kind, str(count), reasons)
-    return table
+            rows.append((kind, str(count), reasons))
+    title = f"{counted(result['records']['total'], 'row')} in {result['path']}"
+    return Rows(("kind", "rows", "dropped"), rows, title=title, numbers=("rows",), flexible=("dropped",))
 
 
 command = verb_command(

@@ -89,7 +89,7 @@ class BuildConfig(Config):
     """run folder of a replay, or its replayed.jsonl"""
     recipe: Recipe | None = None
     """rows that belong together: pairs, hinted rows, rows to imitate, rows to distil"""
-    kinds: tuple[Kind, ...] = ()
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] | None = None
     """which rows to make [the recipe's, else sft, preference, recovery and hinted, as far as the inputs go]"""
     imitate: str = ""
     """whose action is chosen: majority, gold, or a teacher's name [majority; for sft and distill an only teacher]"""

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postgrad.core.actor import Actor, Answer, Ask, Sampling
-from postgrad.core.errors import ConfigError
+from postgrad.core.errors import ConfigError, OutsideFailure
+from postgrad.run.nearest import nearest
 from postgrad.run.plugins import resolve
 from postgrad.signals.hint_writer import HintWriter
 from postgrad.signals.pair_judge import PairJudge, family_of
 from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
 from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.budget import BudgetReached
+from postgrad.teachers.failures import UNREACHED
 from postgrad.teachers.replay import no_hint
 from postgrad.traces.redact import Redactor
 from postgrad.verbs.build_config import BuildConfig
@@ -49,10 +51,15 @@ class Within:
             OutsideFailure: the actor cannot be reached.
         """
         try:
-            return self.actor.answer(asks, sampling)
+            answers = self.actor.answer(asks, sampling)
         except BudgetReached:
             what = f"the budget does not suffice for what {self.name} is to be asked"
             raise ConfigError(what, do="give a higher models.budget; what was answered is kept") from None
+        failed = [answer for answer in answers if answer.error in UNREACHED]
+        if failed:  # whoever could not be asked has no opinion, which rows must not be made of
+            told = f"{self.name} could not be reached for {len(failed)} of {len(answers)} questions"
+            raise OutsideFailure(f"{told} ({failed[0].stop_reason}); answers are kept, run the same command again")
+        return answers
 
 
 class Models:
@@ -66,9 +73,13 @@ class Models:
         """The judges of pairs.
 
         Raises:
-            ConfigError: a judge cannot be made.
+            ConfigError: a judge cannot be made, or `families` names another one.
         """
         families = self._config.models.families
+        unknown = next((name for name in families if name not in self._config.models.judges), None)
+        if unknown is not None:
+            told = f"models.families has '{unknown}', which is none of the judges"
+            raise ConfigError(told, do=nearest(unknown, self._config.models.judges))
         configs = [self._named(name) for name in self._config.models.judges]
         named = [families.get(one.name) or family_of(one.model or one.kind) for one in configs]
         return [PairJudge(self._actor(one), family) for one, family in zip(configs, named, strict=True)]

@@ -60,6 +60,7 @@ class Rows:
             ConfigError: nobody gave what is to be imitated, or a model cannot be made.
             DataError: an input is missing or broken, a judge judges by place, or a tokenizer is refused.
         """
+        self._tell_of_an_only_teacher(kinds)
         for kind in kinds:
             for one in self._from_replays(kind):
                 yield kind, self._counted(kind, one)
@@ -120,12 +121,26 @@ class Rows:
             told = ", ".join(f"{count} {reason}" for reason, count in others.items())
             note(f"distill: {sum(others.values())} rows teach the sequence alone, without soft targets ({told})")
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for step in self.replayed for name in step.answers))
+
+    def _tell_of_an_only_teacher(self, kinds: list[Kind]) -> None:
+        """One line on what its word is taken for, and what it is no majority for."""
+        alone = [kind for kind in kinds if kind in ("sft", "distill")]
+        voted = [kind for kind in kinds if kind in ("preference", "hinted")]
+        if self.config.imitate or not (alone or voted) or len(self._names) != 1:
+            return
+        (name,) = self._names
+        told = [f"its own actions are imitated ({', '.join(alone)})"] if alone else []
+        if voted:
+            told.append(f"it is no majority ({', '.join(voted)}): --imitate {name} takes its word there too")
+        note(f"one teacher, {name}: {'; '.join(told)}")
+
     def _choice(self, *, alone: bool) -> Choice:
         """Whose action counts; with `alone` that of an only teacher, where nobody is named."""
-        names = list(dict.fromkeys(name for step in self.replayed for name in step.answers))
+        names = self._names
         said = self.config.imitate or (names[0] if alone and len(names) == 1 else MAJORITY)
-        if said == MAJORITY and len(names) == 1:
-            note(f"one teacher is no majority; its word alone counts with --imitate {names[0]}")
         gold = any(one.kind == GOLD for step in self.replayed for one in step.answers.values())
         if said == BY_GOLD and not gold:
             raise ConfigError("no teacher of these replays gave gold answers", got=", ".join(names))

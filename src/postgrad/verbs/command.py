@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
-import yaml
 
 from postgrad.core.canonical import plain_json
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, load, validate
-from postgrad.run.inputs import paths_in
 from postgrad.run.launch import is_first_worker, worker
 from postgrad.run.nearest import nearest
 from postgrad.run.recipes import find_recipe
 from postgrad.run.rundir import RunDir, plain
-from postgrad.run.schema import fields_of, is_list, schema_lines
+from postgrad.run.schema import fields_of, is_list
 from postgrad.verbs.arguments import Arguments, parse
 from postgrad.verbs.boundary import Boundary, stdout_to_stderr
+from postgrad.verbs.helping import REST, HelpfulCommand, Topics
+from postgrad.verbs.preflight import Known, preflight
+from postgrad.verbs.run_folders import difference, started, unfinished
 
 ConfigT = TypeVar("ConfigT", bound=Config)
 Result = dict[str, Any]
-_REST = "postgrad.rest"
 
 
 class VerbOptions(TypedDict, total=False):
@@ -51,6 +51,7 @@ class VerbOptions(TypedDict, total=False):
     recipe_names: what --recipe takes as a value of the field `recipe`, and not as a file.
     keeps_run: False for verbs that only look, which get no run folder and `out` = the current folder.
     rest: the list field that gets the words after `--`, as they are.
+    topics: bare words -> sections for --help, and whether they stand in place of the configuration's fields.
     """
 
     help: str
@@ -66,6 +67,7 @@ class VerbOptions(TypedDict, total=False):
     recipe_names: Sequence[str]
     keeps_run: bool
     rest: str
+    topics: Topics
 
 
 def verb_command(
@@ -84,9 +86,10 @@ def verb_command(
         named = options.get("recipe_names", ())
         told = ("What to make, or a file" if named else "A file") + " to read the configuration from."
         parameters.append(click.Option(["--recipe"], metavar="|".join([*named, "FILE"]), help=told))
-    return _Command(
+    return HelpfulCommand(
         name,
-        verb=verb,
+        CONFIG=CONFIG,
+        options=options,
         params=parameters,
         callback=verb.call,
         help=options.get("help", ""),
@@ -121,6 +124,7 @@ class Verb:
             else:
                 config = self._configured(tokens, recipe)
                 folder = self._folder(config, run)
+            preflight(self.name, Known(config.resolved()))
             if dry_run:
                 self._print_plan(config, folder, as_json=json)
                 return
@@ -143,18 +147,18 @@ class Verb:
             recipe = words[0] if words else recipe
         elif words:
             self._fill(positional, Arguments(overrides, words), listed=is_list(fields[positional].annotation))
-        recipe = recipe or self.options.get("default_recipe")
+        recipe = self.options.get("default_recipe") if recipe is None else recipe
         named = self.options.get("recipe_names", ())
         if recipe in named:
             overrides["recipe"], recipe = recipe, None
-        elif named and recipe and not Path(recipe).expanduser().exists():
+        elif named and recipe is not None and not (recipe and Path(recipe).expanduser().exists()):
             expected = f"{', '.join(named)}, or a YAML file"
             raise ConfigError("recipe not found", got=recipe, expected=expected, do=nearest(recipe, named))
         file = find_recipe(recipe) if recipe else None
         if file is not None and "recipe_field" in self.options:
             overrides.setdefault(self.options["recipe_field"], str(file.parent.resolve()))
         config = load(self.CONFIG, file, overrides)
-        rest = click.get_current_context().meta.get(_REST)
+        rest = click.get_current_context().meta.get(REST)
         return config if rest is None else config.model_copy(update={self.options["rest"]: rest})
 
     def _fill(self, positional: str, arguments: Arguments, *, listed: bool) -> None:
@@ -166,12 +170,12 @@ class Verb:
         overrides[positional] = words if listed else words[0]
 
     def _stored(self, folder: Path) -> Config:
-        started = RunDir(folder).started()
-        if started is None:
+        before = RunDir(folder).started()
+        if before is None:
             raise ConfigError("nothing to resume", got=str(folder), expected="a run folder with a config.json")
-        if started[0] != self.name:
-            raise ConfigError(f"this run folder belongs to 'postgrad {started[0]}'", got=str(folder))
-        return validate(self.CONFIG, started[1], source=str(folder / "config.json"))
+        if before[0] != self.name:
+            raise ConfigError(f"this run folder belongs to 'postgrad {before[0]}'", got=str(folder))
+        return validate(self.CONFIG, before[1], source=str(folder / "config.json"))
 
     def _folder(self, config: Config, run: str | None) -> Path:
         """--run, or the verb's default, or an unfinished run of the same configuration, or a new folder."""
@@ -186,16 +190,18 @@ class Verb:
             raise ConfigError("several workers must share one run folder", got="no --run", do="give --run DIR")
         else:
             stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
-            return _unfinished(self.name, config) or Path("runs") / f"{self.name}-{stamp}"
-        started = RunDir(folder).started()
-        if started is not None and not self.options.get("revisable") and started != (self.name, config.resolved()):
+            return unfinished(self.name, config) or Path("runs") / f"{self.name}-{stamp}"
+        before = RunDir(folder).started()
+        if before is not None and not self.options.get("revisable") and before != (self.name, config.resolved()):
             raise ConfigError(
-                f"{folder} holds a run of another configuration ({_difference(started, self.name, config)})",
+                f"{folder} holds a run of another configuration ({difference(before, self.name, config)})",
                 do="give another --run, or remove the folder",
             )
         return folder
 
     def _print_plan(self, config: Config, folder: Path, *, as_json: bool) -> None:
+        import yaml
+
         plan = self.options.get("plan")
         told: Result = {"verb": self.name, "config": config.resolved()}
         if self._keeps_run:
@@ -224,12 +230,9 @@ class Verb:
         if not self._keeps_run or not is_first_worker():
             yield lambda result: None
             return
-        directory = RunDir(folder)
-        with directory.locked():
-            directory.start(self.name, config.resolved())
-            if not self.options.get("revisable"):  # a cycle's stages have inputs of their own
-                directory.record_inputs(paths_in(config.resolved(), outside=folder))
-            yield directory.finish
+        inputs = not self.options.get("revisable")  # a cycle's stages have inputs of their own
+        with started(RunDir(folder), self.name, config, inputs=inputs) as keep:
+            yield keep
 
     def _print(self, result: Result) -> None:
         from rich.console import Console
@@ -240,61 +243,3 @@ class Verb:
             console.print(show(result), markup=False, highlight=False)
         else:
             console.print_json(data=result)
-
-
-def _unfinished(name: str, config: Config) -> Path | None:
-    """The latest run under runs/ of this verb and configuration that has no result and that nobody is working on."""
-    for folder in sorted(Path("runs").glob(f"{name}-*"), reverse=True):
-        directory = RunDir(folder)
-        if not (folder / "result.json").exists() and directory.started() == (name, config.resolved()):
-            try:
-                with directory.locked():
-                    return folder
-            except ConfigError:
-                continue
-    return None
-
-
-def _difference(started: tuple[str, dict[str, Any]], name: str, config: Config) -> str:
-    """The first key that differs, for a person."""
-    if started[0] != name:
-        return f"of 'postgrad {started[0]}'"
-    now, then = _flat(config.resolved()), _flat(started[1])
-    key = next((key for key in {**then, **now} if then.get(key) != now.get(key)), "")
-    return f"{key}: {then.get(key)} there, {now.get(key)} now"
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(value, dict):
-        return {path: item for key, inner in value.items() for path, item in _flat(inner, f"{prefix}.{key}").items()}
-    return {prefix.lstrip("."): value}
-
-
-class _Command(click.Command):
-    """A click command whose help also lists the configuration's fields."""
-
-    def __init__(self, name: str, *, verb: Verb, **settings: Any) -> None:
-        super().__init__(name, **settings)
-        self.verb = verb
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "rest" in self.verb.options and "--" in args:
-            place = args.index("--")
-            args, ctx.meta[_REST] = args[:place], args[place + 1 :]
-        return super().parse_args(ctx, args)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        positional = self.verb.options.get("positional")
-        first = f"[{positional.upper()}]..." if positional else "[RECIPE.yaml]"
-        rest = [f"[-- {self.verb.options['rest'].upper()}...]"] if "rest" in self.verb.options else []
-        return [first, "[--section.key VALUE]...", *rest]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_options(ctx, formatter)
-        with formatter.section("Configuration (recipe keys and options)"):
-            short = {field: option for option, field in (self.verb.options.get("short") or {}).items()}
-            rows = []
-            for line in schema_lines(self.verb.CONFIG):
-                option = f"{short[line.path]}, --{line.path}" if line.path in short else f"--{line.path}"
-                rows.append((f"{option} {line.type}", f"{line.description} ({line.default})".strip()))
-            formatter.write_dl(rows, col_max=44)

@@ -27,6 +27,7 @@ from postgrad.core.task import Task
 from postgrad.evaluate.benchmarks import Benchmark, Mode
 from postgrad.run.config import Config
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.tables import Rows
 
 if TYPE_CHECKING:
     from postgrad.envs.environment import Environment
@@ -78,17 +79,16 @@ def run(config: EvaluateConfig, out: Path) -> dict[str, Any]:
     from postgrad.evaluate.reports import REPORT, write_report
 
     plans, gaps = plan(config)
+    asked = [(one, mode) for one in plans for mode in _modes(config, one)]
+    results = _measured(config, asked, out / "items.jsonl") if asked else []
     scores: dict[str, Score] = {}
     traces: list[str] = []
-    actor, weights = load_actor(config) if plans else (None, "")
-    for one, mode in [(each, mode) for each in plans for mode in _modes(config, each)]:
-        assert actor is not None
-        result = _measure(config, one, mode, actor=actor, weights=weights, store=out / "items.jsonl")
+    for (one, mode), result in zip(asked, results, strict=True):
         if isinstance(result, Unmeasured):
             gaps.append(result)
         else:
             scores[result.score.benchmark] = result.score
-            traces += _transcripts(one, result, actor=actor, sampling=_sampling(config, one, mode))
+            traces += _transcripts(config, one, result, sampling=_sampling(config, one, mode))
     report = Report(config.model, scores, tuple(gaps))
     write_report(out / REPORT, report)
     write_text(out / "traces.jsonl", "".join(f"{line}\n" for line in traces))
@@ -151,24 +151,30 @@ def _modes(config: EvaluateConfig, one: Plan) -> list[Mode]:
     return [mode for mode in config.modes if mode == "free" or tools]
 
 
-def _measure(
-    config: EvaluateConfig, one: Plan, mode: Mode, *, actor: Actor, weights: str, store: Path
-) -> Measurement | Unmeasured:
-    from postgrad.evaluate.runner import Conditions, NotMeasurable, measure
+def _measured(
+    config: EvaluateConfig, asked: Sequence[tuple[Plan, Mode]], store: Path
+) -> list[Measurement | Unmeasured]:
+    """A result for every benchmark in its mode; those that sample in the same way are measured together."""
+    from postgrad.evaluate.runner import Conditions, Measurement, Part, measure
 
-    sampling = _sampling(config, one, mode)
-    conditions = Conditions(
-        weights=weights,
-        grader=_grader(one.environment),
-        subset=one.benchmark.subset(config.seed),
-        batch=config.batch,
-        store=store,
-    )
-    name = one.benchmark.key(mode)
-    try:
-        return measure(actor, one.environment, one.tasks, sampling=sampling, benchmark=name, conditions=conditions)
-    except NotMeasurable as error:
-        return Unmeasured(name, str(error))
+    actor, weights = load_actor(config)
+    parts: dict[Sampling, list[tuple[int, Part]]] = {}
+    for place, (one, mode) in enumerate(asked):
+        conditions = Conditions(
+            weights=weights,
+            grader=_grader(one.environment),
+            subset=one.benchmark.subset(config.seed),
+            batch=config.batch,
+            store=store,
+        )
+        part = Part(one.benchmark.key(mode), one.environment, one.tasks, conditions)
+        parts.setdefault(_sampling(config, one, mode), []).append((place, part))
+    results: dict[int, Measurement | Unmeasured] = {}
+    for sampling, together in parts.items():
+        measured = measure(actor, [part for _, part in together], sampling=sampling)
+        for (place, part), result in zip(together, measured, strict=True):
+            results[place] = result if isinstance(result, Measurement) else Unmeasured(part.benchmark, str(result))
+    return [results[place] for place in range(len(asked))]
 
 
 def _sampling(config: EvaluateConfig, one: Plan, mode: Mode) -> Sampling:
@@ -176,12 +182,12 @@ def _sampling(config: EvaluateConfig, one: Plan, mode: Mode) -> Sampling:
     return Sampling(config.temperature, limit, config.seed, mode == "constrained")
 
 
-def _transcripts(one: Plan, measured: Measurement, *, actor: Actor, sampling: Sampling) -> list[str]:
+def _transcripts(config: EvaluateConfig, one: Plan, measured: Measurement, *, sampling: Sampling) -> list[str]:
     """Give the capture lines of the answers."""
     from postgrad.evaluate.transcripts import transcripts
     from postgrad.traces.capture import lines
 
-    traces = transcripts(actor.name, one.environment, one.tasks, measured.answers, sampling)
+    traces = transcripts(config.model, one.environment, one.tasks, measured.answers, sampling)
     return [line for trace in traces for line in lines(trace)]
 
 
@@ -207,20 +213,20 @@ def _summary(score: Score) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> Any:
     """Show a table of scores with their intervals, and what was not measured."""
-    from rich.table import Table
+    from rich.console import Group
     from rich.text import Text  # in a string, square brackets would be markup
 
-    table = Table(title=Text(result["model"]), title_justify="left")
-    for column in ("benchmark", "mean", "standard error", "95 % interval", "n", "outcomes"):
-        table.add_column(column)
-    measured = {name: one for name, one in result["scores"].items() if one["accuracy"] is not None}
-    for name, one in measured.items():
-        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one["outcomes"].items())
-        interval = f"{one['low']:.1%} to {one['high']:.1%}"
-        table.add_row(name, f"{one['accuracy']:.1%}", f"{one['stderr']:.1%}", interval, str(one["n"]), outcomes)
-    for gap in result["unmeasured"]:
-        table.add_row(Text(gap["benchmark"]), "unmeasured", "", "", "0", Text(gap["reason"]))
-    return table
+    rows = []
+    for name, one in result["scores"].items():
+        if one["accuracy"] is not None:
+            # The interval and n say how sure it is; a standard error of 0.0 % for none of 40 would say too much.
+            interval = f"{100 * one['low']:.1f} to {100 * one['high']:.1f}"
+            outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one["outcomes"].items())
+            rows.append((name, f"{100 * one['accuracy']:.1f} %", interval, str(one["n"]), outcomes))
+    columns, numbers = ("benchmark", "mean", "95 % interval", "n", "outcomes"), ("mean", "95 % interval", "n")
+    table = Rows(columns, rows, title=result["model"], numbers=numbers, flexible=("outcomes",))
+    gaps = (Text(f"unmeasured: {gap['benchmark']}: {gap['reason']}") for gap in result["unmeasured"])
+    return Group(table, *gaps)
 
 
 command = verb_command("evaluate", CONFIG, run, help=__doc__.splitlines()[0], show=show)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.run.progress import track
 from postgrad.traces.exports import EXPORTS
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.tables import Rows
 
 if TYPE_CHECKING:
     from postgrad.core.trace import Trace
@@ -114,15 +116,11 @@ class _Told:
 
 def show(result: dict[str, Any]) -> Any:
     """What was written, and a row for each kind of loss."""
-    from rich.table import Table
-
-    title = f"{result['traces']} traces, {result['steps']} steps -> {result['path']} ({result['rows']} rows)"
-    table = Table("what could not be carried", "times", title=title, title_justify="left")
-    for kind, count in result["losses"].items():
-        table.add_row(kind, str(count))
-    if not result["losses"]:
-        table.add_row("nothing", "0")
-    return table
+    read = f"{counted(result['traces'], 'trace')}, {counted(result['steps'], 'step')}"
+    rows = [(kind, str(count)) for kind, count in result["losses"].items()] or [("nothing", "0")]
+    columns = ("what could not be carried", "times")
+    title = f"{read} -> {result['path']} ({counted(result['rows'], 'row')})"
+    return Rows(columns, rows, title=title, numbers=("times",), flexible=columns[:1])
 
 
 command = verb_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from postgrad.evaluate.policy import GatePolicy
 from postgrad.run.config import Config
 from postgrad.run.rundir import RunDir
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.tables import Rows
 
 
 class Teacher(Config):
@@ -62,7 +64,18 @@ def run(config: GateConfig, out: Path) -> dict[str, Any]:
     data = report_data(parent, candidate, verdict, **_told(config))
     write_json(out / "report.json", data)
     write_text(out / "report.html", html(data))
-    return {**result, "verdict": str(out / "verdict.json"), "report": str(out / "report.html")}
+    benchmarks = [_brief(one) for one in data["benchmarks"]]
+    files = {"verdict": str(out / "verdict.json"), "report": str(out / "report.html")}
+    return {**result, "benchmarks": benchmarks, **files}
+
+
+def _brief(benchmark: dict[str, Any]) -> dict[str, Any]:
+    """One benchmark of the page without settings and examples; what is neither target nor guard has no role."""
+    comparison = benchmark["comparison"] or {}
+    judged = {key: comparison.get(key) for key in ("role", "difference", "low", "high", "verdict")}
+    sides = {side: benchmark[side] and benchmark[side]["mean"] for side in ("before", "after")}
+    n = (benchmark["after"] or benchmark["before"] or {}).get("n", 0)
+    return {"name": benchmark["name"], **sides, "n": n, **judged}
 
 
 def _told(config: GateConfig) -> dict[str, Any]:
@@ -90,10 +103,26 @@ def _questions(folder: Path) -> dict[str, str]:
 
 
 def show(result: dict[str, Any]) -> Any:
-    """Print the reasons, the decision first."""
+    """Print every benchmark before and after, then the reasons, the decision first."""
+    from rich.console import Group
     from rich.text import Text  # not a string: square brackets in a reason are no markup
 
-    return Text("\n  ".join([*result["reasons"], f"page: {result['report']}"]))
+    reasons = Text("\n  ".join([*result["reasons"], f"page: {result['report']}"]))
+    return Group(benchmarks_table(result["benchmarks"]), reasons)
+
+
+def benchmarks_table(benchmarks: Sequence[dict[str, Any]]) -> Rows:
+    """Scores in per cent, differences in points; what the gate did not ask for is there for information."""
+    rows = []
+    for one in benchmarks:
+        sides = ["unmeasured" if one[side] is None else f"{100 * one[side]:.1f} %" for side in ("before", "after")]
+        points = f"{100 * (one['after'] - one['before']):+.1f}" if None not in (one["before"], one["after"]) else ""
+        if one["difference"] is not None:
+            points = f"{100 * one['difference']:+.1f} ({100 * one['low']:+.1f} to {100 * one['high']:+.1f})"
+        judged = f"{one['role']}: {one['verdict'].replace('_', '-')}" if one["role"] else "for information"
+        rows.append((one["name"], *sides, points, str(one["n"]), judged))
+    columns = ("benchmark", "before", "after", "points (95 %)", "n", "role")
+    return Rows(columns, rows, numbers=columns[1:5], flexible=("role", "points (95 %)"))
 
 
 def exit_code(result: dict[str, Any]) -> int:

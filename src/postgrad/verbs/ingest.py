@@ -9,21 +9,27 @@ time is not read again. Many files are read by several processes; one of them ma
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-from rich.table import Table
+from pydantic import Field, field_validator
 
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.run.config import Config
 from postgrad.run.progress import note
-from postgrad.traces import READERS, discover, readers
+from postgrad.traces import READERS
 from postgrad.traces.store import Store
 from postgrad.traces.vault import RawMode
 from postgrad.verbs.command import verb_command
 from postgrad.verbs.ingest_run import Ingest
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from postgrad.traces.discover import Place
+
+
+_PART_OF_PII = frozenset({"email", "e-mail", "mail", "ip", "address", "addresse", "phone", "telephone", "card", "iban"})
 
 
 class IngestConfig(Config):
@@ -42,22 +48,32 @@ class IngestConfig(Config):
     """What to take out beside secrets: `pii` (e-mail and IP addresses, telephone, card and account numbers), `names`.
     Asked for once, it holds for the store."""
     catalogue: Path | None = None
-    """A file with the system prompts and tools of applications that do not write them down."""
+    """A file with the system prompts and tools of applications that do not write them down. Given once, it is kept
+    with the store and holds for it."""
     discover: bool = False
     """Look for traces in the usual places of this machine, list them, and ask before reading."""
     yes: bool = False
     """Read what was discovered without asking."""
     rebuild: Path | None = None
     """Read the sources of this store anew from their raw bytes, where reader or options are others now."""
+    verbose: bool = False
+    """Show a row for every source, however many there are."""
+
+    @field_validator("redact", mode="before")
+    @classmethod
+    def _known_kinds(cls, value: Any) -> Any:
+        """What people call these things is told by the name that they have here."""
+        kinds = [value] if isinstance(value, str) else value
+        for kind in kinds if isinstance(kinds, list | tuple) else ():
+            word = str(kind).lower().rstrip("s")
+            if word in _PART_OF_PII:
+                raise ValueError("'pii', which is e-mail and IP addresses and numbers together, or 'names'")
+            if str(kind).lower().startswith("secret"):
+                raise ValueError("'pii' or 'names'; secrets are always taken out")
+        return kinds
 
 
 CONFIG = IngestConfig
-
-_COLUMNS = {
-    **{"records": "records", "steps": "steps", "tool_calls": "calls", "tool_results": "results"},
-    **{"calls_without_result": "open", "flagged_errors": "errors"},
-}
-"""What is shown of a source -> the column's name; short, for ten columns share a terminal."""
 
 
 def run(config: IngestConfig, out: Path) -> dict[str, Any]:
@@ -77,6 +93,8 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     if config.discover:
         if paths:
             raise ConfigError("--discover looks for paths itself", got=", ".join(paths), do="leave the paths out")
+        from postgrad.traces import discover
+
         places = discover.find_places()
         if not _agreed(config, places):
             return {"discovered": [place.shown() for place in places], "read": False}
@@ -88,15 +106,19 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     if "" in paths:
         raise ConfigError("an empty name is no path", expected="a file, folder or glob", do="for this folder say .")
     if config.format is not None:
+        from postgrad.traces import readers
+
         readers.reader(config.format)
     folder = config.store or out / "store"
     result = Ingest(Store(folder), config).ingest(paths)
+    if config.verbose:
+        result["verbose"] = True
     if not any(source["format"] for source in result["sources"]):
         raise DataError("no file here is a trace", got=", ".join(paths), expected=", ".join(READERS))
     return result
 
 
-def _agreed(config: IngestConfig, places: list[discover.Place]) -> bool:
+def _agreed(config: IngestConfig, places: list[Place]) -> bool:
     """Whether what was found may be read; without an answer it may not."""
     for place in places:
         note(f"{place.app}: {place.files} file(s), {place.size / 1e6:.1f} MB in {place.path}")
@@ -112,50 +134,11 @@ def _agreed(config: IngestConfig, places: list[discover.Place]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def show(result: dict[str, Any]) -> Table:
-    """A row per source, and the sums; for a discovery a row per place."""
-    if "discovered" in result:
-        return _shown_places(result)
-    if "rebuilt" in result:
-        table = Table("rebuilt", "up to date", "without raw bytes")
-        table.add_row(*(str(result[name]) for name in ("rebuilt", "up_to_date")), str(len(result["without_raw"])))
-        return table
-    title = f"{len(result['sites'])} error sites, {sum(result['redactions'].values())} redactions"
-    table = Table(title=title, caption=_brief(result))
-    sites = Counter(site["source"] for site in result["sites"])
-    for name in ("path", "format", *_COLUMNS.values(), "sites", "notes"):
-        table.add_column(name, justify="left" if name in ("path", "format") else "right", overflow="fold")
-    for source in result["sources"]:
-        cells = [source[name] for name in _COLUMNS] + [sites[source["path"]], len(source["diagnostics"])]
-        table.add_row(source["path"], source["format"] or "not recognised", *map(str, cells))
-    table.add_section()
-    sums = [str(sum(source[name] for source in result["sources"])) for name in _COLUMNS]
-    table.add_row("all", "", *sums, str(sites.total()), "")
-    return table
+def show(result: dict[str, Any]) -> RenderableType:
+    """A row per source, or per folder where there are many; for a discovery a row per place."""
+    from postgrad.verbs.ingest_shown import shown
 
-
-def _brief(result: dict[str, Any]) -> str:
-    """How well the contexts are known, and what the error sites came to: verdicts, and the rules that found them."""
-    verdicts = Counter(site["verdict"] for site in result["sites"])
-    rules = Counter(site["rule"] for site in result["sites"])
-    rows = {
-        "contexts": list(result["fidelity"].items()),
-        "verdicts": verdicts.most_common(),
-        "rules": rules.most_common(),
-    }
-    told = (
-        f"{name}: {', '.join(f'{count} {word}' for word, count in counts)}" for name, counts in rows.items() if counts
-    )
-    return "\n".join(told)
-
-
-def _shown_places(result: dict[str, Any]) -> Table:
-    table = Table(title="read" if result["read"] else "found, not read")
-    for name in ("application", "path", "files", "MB"):
-        table.add_column(name, justify="left" if name in ("application", "path") else "right")
-    for place in result["discovered"]:
-        table.add_row(place["app"], place["path"], str(place["files"]), f"{place['bytes'] / 1e6:.1f}")
-    return table
+    return shown(result)
 
 
 command = verb_command(

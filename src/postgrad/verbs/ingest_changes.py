@@ -13,13 +13,14 @@ import msgspec
 from postgrad import __version__
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
-from postgrad.traces import READERS, readers
+from postgrad.traces import READERS
+from postgrad.traces.editions import edition
 from postgrad.traces.journal import Journal, Seen, StoredSource
 from postgrad.traces.raw import state
-from postgrad.verbs.ingest_sources import Item, Settings
+from postgrad.verbs.ingest_settings import Item, Settings
 
 NO_REPORT = msgspec.Raw(b"null")
-_READERS = content_id([__version__, *READERS.items()])
+_READERS = content_id([edition(), __version__, *READERS.items()])
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Folders:
         known = self.seen.get(name)
         if now and known is not None and known.state == now and known.reading == _READERS:
             return False
+        from postgrad.traces import readers
+
         try:
             found = readers.detect(path) is not None
         except DataError:

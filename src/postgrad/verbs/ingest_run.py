@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from postgrad.core.errors import DataError, OutsideFailure
+from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.files import write_bytes, write_json
 from postgrad.run.progress import note, track
-from postgrad.traces import redact_sieve
+from postgrad.traces import kept_catalogue
 from postgrad.traces.journal import Journal, Line, Seen, StoredSource
-from postgrad.traces.restored import restored
 from postgrad.traces.store import Store
-from postgrad.traces.vault import RawMode
+from postgrad.traces.vault import PASSPHRASE, RawMode
 from postgrad.traces.walk import Found, walk
+from postgrad.verbs.ingest_batches import read_all
 from postgrad.verbs.ingest_changes import NO_REPORT, Changes, Folders, bare
-from postgrad.verbs.ingest_sources import Item, Outcome, Settings, read_sources, refusal
-
-_BATCH_BYTES, _LEAST_BYTES, _BATCH_FILES = 32 << 20, 8 << 20, 256
-_MUCH = 64 << 20  # bytes from which on it is worth to start processes and to prepare the search for secrets
+from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 
 
 class Options(Protocol):
@@ -81,13 +73,16 @@ class Ingest:
                 raise DataError(one.fault, got=str(one.path))
         alone = {one.path for one in found if one.alone}
         with self.store.writing(known) as journal:
+            if old := len(self._old(journal)):
+                how = "by another version of postgrad or with other options"
+                note(f"{old} of {len(journal.sources)} source(s) in the store were read {how}: reading them anew")
             changed = Changes(journal, self._settings)
             pending = [item for one in found if not one.fault and (item := changed.item(one.path)) is not None]
             for outcome in track(self._outcomes(pending, journal), "reading traces", len(pending)):
                 if outcome.fault and outcome.path in alone:
                     raise DataError(outcome.fault, got=str(outcome.path), do="see --format")
             journal.append([Line(seen=seen) for seen in folders.new])
-            self._say_what_is_old(journal)
+            self._renew(journal)
             return self._told(found, journal)
 
     def rebuild(self) -> dict[str, Any]:
@@ -110,30 +105,30 @@ class Ingest:
 
     @cached_property
     def _settings(self) -> Settings:
-        """Kinds of redaction that were asked for once hold for the store: what was taken out does not come back."""
+        """Kinds of redaction and a catalogue that were given once hold for the store."""
         mark, options = self.store.mark(), self.options
         kinds = sorted({*mark.get("redact", ()), *options.redact})
         if kinds != mark.get("redact", []):
             write_json(self.store.folder / "store.json", {**mark, "redact": kinds})
+        if options.catalogue is not None:
+            kept_catalogue.keep(options.catalogue, self.store.folder)
         key = self.store.key(new=True) if options.raw == "encrypt" else None
         marks = _marks(self.store.folder / "redaction.key")
-        return Settings(self.store.folder, options.format, options.raw, key, marks, tuple(kinds), options.catalogue)
+        catalogue = kept_catalogue.kept(self.store.folder)
+        return Settings(self.store.folder, options.format, options.raw, key, marks, tuple(kinds), catalogue)
 
     def _outcomes(self, pending: list[Item], journal: Journal) -> Iterator[Outcome]:
         """Read, batch by batch; each is in the store before the next is looked at."""
-        size = sum(_size(item.place) for item in pending)
-        cores = (os.cpu_count() or 1) if size >= _MUCH else 1
-        batches = list(_batches(pending, max(_LEAST_BYTES, min(_BATCH_BYTES, size // (2 * cores)))))
         known = {sha: bare(source) for sha, source in journal.sources.items()}
-        workers = min(len(batches), cores)
-        if size >= _MUCH:
-            redact_sieve.prepare()
-        for outcomes in _done(self._settings, batches, known, workers):
+        for outcomes in read_all(self._settings, pending, known):
             _commit(outcomes, journal)
             self._faults |= {outcome.path: outcome.report for outcome in outcomes if not outcome.state}
             yield from outcomes
 
     def _read_again(self, source: StoredSource, journal: Journal) -> bool:
+        from postgrad.traces.restored import restored
+        from postgrad.verbs.ingest_sources import read_sources
+
         with restored(self.store, source) as place:
             item = Item(Path(source.path), place, again=source)
             (outcome,) = read_sources(self._settings, [item], {})
@@ -144,12 +139,37 @@ class Ingest:
         return True
 
     def _old(self, journal: Journal) -> list[StoredSource]:
-        return [one for one in journal.sources.values() if one.reading != self._settings.stamp(one.format)]
+        return [one for one in journal.sources.values() if self._is_old(one)]
 
-    def _say_what_is_old(self, journal: Journal) -> None:
-        if old := len(self._old(journal)):
-            do = f"postgrad ingest --rebuild {self.store.folder}"
-            note(f"{old} source(s) in the store were read by other versions or with other options: {do}")
+    def _is_old(self, source: StoredSource) -> bool:
+        """Whether it would be read in another way now; by a reader from outside that is not here, it cannot be read."""
+        try:
+            return source.reading != self._settings.stamp(source.format)
+        except ConfigError:
+            return False
+
+    def _renew(self, journal: Journal) -> None:
+        """Read from their raw bytes what is old in the store and was not among the names."""
+        old = self._old(journal)
+        opened = [one for one in old if one.raw == "keep" or (one.raw == "encrypt" and self._opens)]
+        for source in track(opened, "reading anew"):
+            self._read_again(source, journal)
+        if closed := len(old) - len(opened):
+            why = "their raw bytes were dropped, or need the passphrase"
+            note(f"{closed} source(s) stay as they were read: {why}; name their files to read them anew")
+
+    @cached_property
+    def _opens(self) -> bool:
+        """Whether the encrypted raw layer can be read without asking anybody."""
+        if self._settings.key is not None:
+            return True
+        if PASSPHRASE not in os.environ:
+            return False
+        try:
+            self.store.key()
+        except (ConfigError, DataError):
+            return False
+        return True
 
     def _told(self, found: Iterable[Found], journal: Journal) -> dict[str, Any]:
         reports = [self._report(one, journal) for one in found]
@@ -166,6 +186,8 @@ class Ingest:
     def _report(self, one: Found, journal: Journal) -> dict[str, Any]:
         """What was told when the source was read; another file of the same bytes is told under its own name."""
         if one.fault:
+            from postgrad.verbs.ingest_sources import refusal
+
             return _parsed(refusal(one.path, one.fault))
         if one.path in self._faults:
             return _parsed(self._faults[one.path])
@@ -176,29 +198,6 @@ class Ingest:
                 told["file" if "file" in told else "source"] = str(one.path)
             report["source"]["path"] = str(one.path)
         return report
-
-
-def _done(
-    settings: Settings, batches: list[list[Item]], known: dict[str, StoredSource], workers: int
-) -> Iterator[list[Outcome]]:
-    """The batches in order, read here or by processes; as many are under way as there are processes, and one more."""
-    if workers <= 1:
-        yield from (read_sources(settings, batch, known) for batch in batches)
-        return
-    todo = iter(batches)
-    # Not forked: Arrow's threads do not survive that.
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        try:
-            running = [pool.submit(read_sources, settings, batch, known) for batch in islice(todo, workers + 1)]
-            while running:
-                outcomes = running.pop(0).result()
-                running += [pool.submit(read_sources, settings, batch, known) for batch in islice(todo, 1)]
-                yield outcomes
-        except BrokenProcessPool:
-            do = "the same command goes on from there"
-            raise OutsideFailure(f"a process that was reading was killed; what was read is kept; {do}") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _commit(outcomes: list[Outcome], journal: Journal) -> None:
@@ -231,35 +230,13 @@ def _with_report(outcome: Outcome) -> StoredSource:
     return msgspec.structs.replace(outcome.stored, report=msgspec.Raw(outcome.report))
 
 
-def _batches(items: Iterable[Item], limit: int) -> Iterator[list[Item]]:
-    """Neighbours together, about `limit` bytes: what one segment should hold, less where many processes wait."""
-    batch: list[Item] = []
-    size = 0
-    for item in items:
-        batch.append(item)
-        size += _size(item.place)
-        if size >= limit or len(batch) >= _BATCH_FILES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _size(path: Path) -> int:
-    """Bytes on disk; what lies in archives and folders counts as little, for want of knowing."""
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:  # gone in this moment: whoever reads it says so
-        return 0
-
-
 def _marks(path: Path) -> bytes:
     """The key from which the store's marks are made: one find has one mark in all of its traces, for good.
 
     Whoever has it can check guesses (is this mark that address?), so it stays with the store and is nobody else's.
     """
     if not path.exists():
-        write_bytes(path, secrets.token_bytes(32))
+        write_bytes(path, os.urandom(32))
         path.chmod(0o600)
     return path.read_bytes()
 

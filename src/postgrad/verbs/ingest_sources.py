@@ -8,98 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from postgrad import __version__
-from postgrad.core.canonical import content_id, plain_json
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Trace
 from postgrad.signals.site import LEARNABLE, Site
 from postgrad.signals.sites import find_sites
-from postgrad.traces import READERS, readers
-from postgrad.traces.catalogue import Catalogue
+from postgrad.traces import readers
 from postgrad.traces.fidelity import complete, fidelity_counts
 from postgrad.traces.journal import StoredSource
 from postgrad.traces.raw import holding, open_raw, state
 from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
 from postgrad.traces.redact import Redactor
 from postgrad.traces.segment import Segment
-from postgrad.traces.vault import Key, RawMode
 from postgrad.verbs.boundary import DEBUG
+from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 
-_NORMAL_FORM = 2  # the store's own part in how a source is read; a change makes every reading out of date
 _BLOCK = 1 << 20
-_FAULTS = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, AssertionError, RecursionError)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How sources are read and kept; the same for all of them."""
-
-    store: Path
-    format: str | None = None
-    raw: RawMode = "keep"
-    key: Key | None = None
-    marks: bytes = b""
-    redact: tuple[str, ...] = ()
-    catalogue: Path | None = None
-
-    def stamp(self, format: str | None) -> str:
-        """Equal stamps: a source of that format (None: of no known one) would be read just as it was."""
-        if format not in self._stamps:
-            reader = [self.format, *READERS.items()] if format is None else [format, readers.version(format)]
-            self._stamps[format] = content_id([_NORMAL_FORM, __version__, reader, self.redact, self._filled])
-        return self._stamps[format]
-
-    @cached_property
-    def _stamps(self) -> dict[str | None, str]:
-        return {}
-
-    @cached_property
-    def filler(self) -> Catalogue:
-        """What fills gaps in contexts."""
-        return Catalogue() if self.catalogue is None else Catalogue.load(self.catalogue)
-
-    @cached_property
-    def _filled(self) -> str:
-        return content_id([[one.system, msgspec.to_builtins(one.tools)] for one in self.filler.fillings])
-
-
-@dataclass(frozen=True)
-class Item:
-    """A source to read.
-
-    `path` is its name, `place` where its bytes are, `older` may be beginnings of it; `known`: its size is that of a
-    source in the store, so that it is worth a look at its hash; `again`: the source in the store that is read anew.
-    """
-
-    path: Path
-    place: Path
-    older: tuple[StoredSource, ...] = ()
-    known: bool = False
-    again: StoredSource | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of an item: a new entry for the journal, the hash of a source that is there already, or a fault."""
-
-    path: Path
-    state: tuple[int | str, ...] = ()
-    reading: str = ""
-    stored: StoredSource | None = None
-    outgrown: tuple[str, ...] = ()
-    same: str = ""
-    report: bytes = b""
-    fault: str = ""
 
 
 def read_sources(settings: Settings, items: Iterable[Item], known: Mapping[str, StoredSource]) -> list[Outcome]:
@@ -124,9 +56,7 @@ class _Broken(Exception):
     """A source that postgrad's own code fails on: a foreign file, whatever is in it, ends no ingest of others."""
 
     def __init__(self, path: Path, error: Exception) -> None:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}"  # its message may hold a secret
-        self.path, self.told = path, f"this file meets a bug in postgrad: {place}"
+        self.path, self.told = path, f"this file meets a bug in postgrad: {readers.place_of(error)}"
         super().__init__(self.told)
 
 
@@ -147,7 +77,7 @@ class _Batch:
             return self._refused(item, self.broken[item.path])
         try:
             return self._whole(item)
-        except _FAULTS as error:
+        except readers.FAULTS as error:
             if os.environ.get(DEBUG):
                 raise
             raise _Broken(item.path, error) from error
@@ -168,10 +98,14 @@ class _Batch:
     def _read(self, item: Item, now: tuple[int | str, ...]) -> Outcome:
         if item.known and (same := self._same(_hash_of(item.place))):
             return Outcome(item.path, now, self.known[same].reading, same=same)
-        name = item.again.format if item.again else self.settings.format or readers.detect(item.place)
+        failed: list[str] = []
+        name = item.again.format if item.again else self.settings.format
+        name = name or readers.detect(item.place, failed=failed.append)
         if name is None:
-            return self._refused(item, "", now)
+            return self._refused(item, "", now, failed)
         result = _renamed(readers.read(item.place, name), item.path, item.place)
+        passed_over = tuple(Diagnostic(str(item.path), fault, "asked the other readers") for fault in failed)
+        result = msgspec.structs.replace(result, diagnostics=(*passed_over, *result.diagnostics))
         reading = self.settings.stamp(name)
         if not item.again and (same := self._same(result.source.sha256)):
             return Outcome(item.path, now, reading, same=same)
@@ -192,9 +126,9 @@ class _Batch:
             return ""
         return sha256
 
-    def _refused(self, item: Item, fault: str, now: tuple[int | str, ...] = ()) -> Outcome:
+    def _refused(self, item: Item, fault: str, now: tuple[int | str, ...] = (), failed: Iterable[str] = ()) -> Outcome:
         """Only what no reader recognises is remembered: another fault may be gone the next time."""
-        fault = fault or "no reader recognises this file"
+        fault = fault or "; ".join(["no reader recognises this file", *failed])
         return Outcome(item.path, now, self.settings.stamp(None), report=refusal(item.path, fault), fault=fault)
 
 
@@ -219,7 +153,7 @@ class Report:
 
     result: ReadResult
     settings: Settings
-    _traces: list[dict[str, Any]] = field(default_factory=list)
+    _traces: list[str] = field(default_factory=list)  # as JSON: there can be a hundred thousand
     _totals: Counter[str] = field(default_factory=Counter)
     _fidelity: Counter[str] = field(default_factory=Counter)
     _sites: list[dict[str, Any]] = field(default_factory=list)
@@ -237,7 +171,8 @@ class Report:
             self._totals.update(numbers)
             fidelity = fidelity_counts([trace])
             self._fidelity.update(fidelity)
-            self._traces.append({"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))})
+            told = {"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))}
+            self._traces.append(plain_json(told))
             self._sites += [_site(self.result.source.path, trace.index, site) for site in find_sites(trace)]
             yield trace
 
@@ -252,10 +187,11 @@ class Report:
             **{name: self._totals[name] for name in totals(())},
             "fidelity": dict(sorted(self._fidelity.items())),
             "diagnostics": msgspec.to_builtins(self.result.diagnostics),
-            "traces": self._traces,
+            "traces": [],
         }
         told = {"source": source, "sites": self._sites, "redactions": dict(sorted(self._redactor.counts.items()))}
-        return plain_json(told).encode()
+        traces = f'"traces": [{", ".join(self._traces)}]}}'
+        return plain_json(told).replace('"traces": []}', traces, 1).encode()  # in a string its quotes have backslashes
 
 
 def _site(path: str, index: int, site: Site) -> dict[str, Any]:

@@ -7,7 +7,6 @@ reader finds the old champion or the new one and never half of either. The old o
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import msgspec
 
 from postgrad.core.artifact import MANIFEST, read_manifest
 from postgrad.core.canonical import file_sha256
+from postgrad.core.champion import read_champion
 from postgrad.core.errors import DataError
 from postgrad.core.files import write_json
 from postgrad.core.report import Verdict
@@ -61,36 +61,6 @@ def run(config: PromoteConfig, out: Path) -> dict[str, Any]:
         }
         write_json(config.champion, pointer)
     return {"champion": str(config.champion), "artifact": artifact, "previous": previous and previous["artifact"]}
-
-
-def read_champion(path: Path) -> dict[str, Any] | None:
-    """The pointer at `path`, None where there is none yet.
-
-    Raises:
-        DataError: the file is no pointer.
-    """
-    try:
-        value = json.loads(path.read_bytes())
-        return {"artifact": str(value["artifact"]), **value}
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError):
-        raise DataError("not a champion pointer", got=str(path), expected="what `postgrad promote` writes") from None
-
-
-def champion_artifact(path: Path) -> Path:
-    """The folder that the pointer at `path` names, as it was when it was promoted.
-
-    Raises:
-        DataError: there is no pointer, or the folder holds something else by now: a later training that no gate passed.
-    """
-    champion = read_champion(path)
-    if champion is None:
-        raise DataError("no champion here", got=str(path), do="promote an artifact first")
-    manifest = Path(champion["artifact"]) / MANIFEST
-    if not manifest.is_file() or file_sha256(manifest) != champion.get("manifest"):
-        raise DataError("the champion's folder is not what was promoted", got=str(manifest.parent), do="promote again")
-    return manifest.parent
 
 
 class _Judged(msgspec.Struct, frozen=True):

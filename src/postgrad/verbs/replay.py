@@ -22,7 +22,7 @@ from postgrad.core.files import write_json
 from postgrad.core.trace import Step
 from postgrad.run.config import Config
 from postgrad.run.inputs import paths_in
-from postgrad.run.progress import note, track
+from postgrad.run.progress import track
 from postgrad.run.rundir import RunDir
 from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.cassette import Recorder
@@ -33,6 +33,7 @@ from postgrad.teachers.prices import FREE
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
 from postgrad.teachers.report import what_was_sent
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.replay_notes import tell_of_broken_calls, tell_of_prompt_caches, tell_of_the_bill
 from postgrad.verbs.replay_table import show
 from postgrad.verbs.selection import Prospects, Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
 from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
@@ -66,6 +67,8 @@ class CallsConfig(Config):
     """folder of answers [cache/ in the run folder]"""
     prices: Path | None = None
     """price file that replaces the shipped one"""
+    release: bool = False
+    """count what broken-off calls may have cost as not billed, once the provider's own bill says so"""
 
 
 class ReplayConfig(Config):
@@ -125,6 +128,7 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
     if not steps:
         raise DataError("the store has no step to replay", got=str(config.store), do="try --steps all")
     plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens).add(store.traces()).told()
+    tell_of_prompt_caches(plan)
     if config.plan:
         return _planned(config, steps, plan)
     replayed = _replayed(config, out, desk, steps)
@@ -153,7 +157,9 @@ class _Desk:
         from postgrad.traces.redact import Redactor
 
         cache = config.calls.cache or out / "cache"
-        gateway = gateway_of(out, cache, budget=config.budget, concurrency=config.calls.concurrency)
+        calls = config.calls
+        release = calls.release and not config.plan
+        gateway = gateway_of(out, cache, budget=config.budget, concurrency=calls.concurrency, release=release)
         redact = AskRedactor(Redactor())
         setting = Setting(
             cache,
@@ -217,6 +223,7 @@ def _planned(config: ReplayConfig, steps: Steps, plan: dict[str, dict[str, Any]]
         "calls": sum(one["calls"] for one in plan.values()),
         "cached": sum(one["cached"] for one in plan.values()),
         "planned_cost": total,
+        "planned_uncached": _total(plan, "cost_uncached"),
         "planned_most": _total(plan, "most"),
         "cost": 0.0,
         "stopped_by_budget": config.budget is not None and total > config.budget,
@@ -237,14 +244,15 @@ def _result(
 
     lines, budget = desk.gateway.journal.this_run(), desk.gateway.budget
     teachers = report(replayed, desk.teachers, lines)
-    if budget.uncertain:
-        note(f"calls that broke off may have been billed: up to {budget.uncertain:.6f} US dollars")
+    tell_of_broken_calls(budget.uncertain)
+    tell_of_the_bill(plan, teachers)
     return {
         "selected": sum(map(len, steps.values())),
         "steps": len(replayed),
         "calls": sum(one["calls"] for one in teachers.values()),
         "cached": sum(one["cached"] for one in teachers.values()),
         "planned_cost": _total(plan, "cost"),
+        "planned_uncached": _total(plan, "cost_uncached"),
         "planned_most": _total(plan, "most"),
         "cost": _total(teachers, "cost"),
         "paid_in_all_runs": round(budget.paid, 9),

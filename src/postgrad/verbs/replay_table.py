@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from postgrad.core.words import counted
+from postgrad.verbs.tables import Rows
+
 
 def show(result: dict[str, Any]) -> Any:
     """A table of teachers: what they would cost, or what they did."""
@@ -12,29 +15,32 @@ def show(result: dict[str, Any]) -> Any:
 
 
 def _plan(result: dict[str, Any]) -> Any:
-    title = f"plan: {result['steps']} steps, {result['calls']} calls, {_dollars(result['planned_cost'])} US dollars"
-    columns = ("calls", "cached", "tokens in", "prompt cache", "out", "US dollars", "batch API")
-    table = _table(f"{title} (at most {_dollars(result['planned_most'])})", columns)
+    asked = f"{counted(result['steps'], 'step')}, {counted(result['calls'], 'call')}"
+    title = f"plan: {asked}, {_dollars(result['planned_cost'])} US dollars"
+    columns = ("calls", "cached", "tokens in", "prompt cache", "out", "US dollars", "without prompt cache", "batch API")
+    bounds = f"{_dollars(result['planned_uncached'])} without prompt caches, at most {_dollars(result['planned_most'])}"
+    rows = []
     for name, one in result["teachers"].items():
         counts = [f"{one[key]:,}" for key in ("calls", "cached", "tokens_in", "tokens_cached", "tokens_out")]
         batch = _dollars(one["batch_cost"]) if "batch_cost" in one else "-"
-        table.add_row(name, *counts, _dollars(one["cost"]), batch)
-    table.caption = "; ".join(f"{name}: {one['basis']}" for name, one in result["teachers"].items())
-    return table
+        rows.append((name, *counts, _dollars(one["cost"]), _dollars(one["cost_uncached"]), batch))
+    told = (f"{name}: {one['basis']}, prompt cache: {one['prompt_cache']}" for name, one in result["teachers"].items())
+    return _table(f"{title} ({bounds})", columns, rows, below="; ".join(told))
 
 
 def _replay(result: dict[str, Any]) -> Any:
-    title = f"{result['steps']} of {result['selected']} steps replayed, {_dollars(result['cost'])} US dollars"
-    columns = ("what it is", "answers", "invalid", "errors", "calls", "cached", "US dollars", "p50 s", "p95 s")
-    table = _table(title, columns)
+    done = f"{result['steps']} of {counted(result['selected'], 'step')} replayed"
+    title = f"{done}, {_dollars(result['cost'])} US dollars"
+    columns = ("what it is", "answers", "cut off", "invalid", "errors", "calls", "cached", "US dollars")
+    rows = []
     for name, one in result["teachers"].items():
         errors = ", ".join(f"{count} {kind}" for kind, count in one["errors"].items()) or "0"
-        counts = (one["answers"], one["invalid"], errors, one["calls"], one["cached"])
+        counts = (one["answers"], one["truncated"], one["invalid"], errors, one["calls"], one["cached"])
         seconds = ["-" if one[key] is None else f"{one[key]:.2f}" for key in ("p50", "p95")]
-        table.add_row(name, one["kind"], *map(str, counts), _dollars(one["cost"]), *seconds)
-    if result["stopped_by_budget"]:
-        table.caption = "stopped: the next call might have gone over the budget; a higher --budget goes on"
-    return table
+        rows.append((name, one["kind"], *map(str, counts), _dollars(one["cost"]), *seconds))
+    stopped = "stopped: the next call might have gone over the budget; a higher --budget goes on"
+    below = stopped if result["stopped_by_budget"] else ""
+    return _table(title, (*columns, "p50 s", "p95 s"), rows, below=below)
 
 
 def _dollars(amount: float) -> str:
@@ -42,10 +48,9 @@ def _dollars(amount: float) -> str:
     return f"{amount:,.2f}" if amount >= 1 or amount == 0 else f"{amount:.3g}"
 
 
-def _table(title: str, columns: Sequence[str]) -> Any:
-    from rich.table import Table
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, below: str) -> Any:
+    from rich.console import Group
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
-    for column in ("teacher", *columns):
-        table.add_column(column)
-    return table
+    table = Rows(("teacher", *columns), rows, title=title, flexible=("what it is", "errors"))
+    return Group(table, Text(below)) if below else table

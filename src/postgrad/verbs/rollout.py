@@ -21,9 +21,11 @@ from postgrad.core.errors import DataError
 from postgrad.core.files import write_bytes, write_text
 from postgrad.core.task import Task
 from postgrad.core.trace import Trace
+from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.run.progress import track
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.tables import Rows
 
 if TYPE_CHECKING:
     from postgrad.envs.environment import Environment
@@ -136,7 +138,7 @@ def roll(
 
     batches: list[Batch] = []
     parts = [tasks[i : i + config.batch] for i in range(0, len(tasks), config.batch)]
-    for number, part in enumerate(track(parts, f"rollout {config.environment}/{config.split}")):
+    for number, part in enumerate(track(parts, f"rollout {config.environment}/{config.split}", size=len)):
         drawn = Sampling(seed=config.seed + number, **config.sampling.resolved())
         about = [identity, environment.version, msgspec.to_builtins((part, drawn)), config.max_turns]
         path = folder / f"{number:05d}-{content_id(about)}.json"
@@ -181,15 +183,10 @@ def _outcome(trace: Trace) -> tuple[float, str | None]:
 
 def show(result: dict[str, Any]) -> Any:
     """Show accuracy and the kinds of error."""
-    from rich.table import Table
-
-    table = Table(title=f"{result['n']} rollouts in {result['traces']}", title_justify="left")
-    table.add_column("outcome")
-    table.add_column("runs", justify="right")
-    table.add_row("right", str(result["n"] - sum(result["errors"].values())))
-    for kind, count in result["errors"].items():
-        table.add_row(kind, str(count))
-    return table
+    rows = [("right", str(result["n"] - sum(result["errors"].values())))]
+    rows += [(kind, str(count)) for kind, count in result["errors"].items()]
+    title = f"{counted(result['n'], 'rollout')} in {result['traces']}"
+    return Rows(("outcome", "runs"), rows, title=title, numbers=("runs",), flexible=("outcome",))
 
 
 command = verb_command("rollout", CONFIG, run, help=__doc__.splitlines()[0], show=show)

@@ -11,6 +11,7 @@ import click
 from pydantic import Field, field_validator
 
 from postgrad.core.errors import MissingDependency
+from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.verbs.command import verb_command
 
@@ -70,8 +71,8 @@ def run(config: ServeConfig, out: Path) -> dict[str, Any]:
     """Serve until SIGINT or SIGTERM, or send the check's request and stop.
 
     Raises:
-        ConfigError: an unknown model, or a context longer than it was made for.
-        OutsideFailure: the port is taken, or the check's request failed.
+        ConfigError: an unknown model, a context longer than it was made for, or a port that is taken.
+        OutsideFailure: the check's request failed.
     """
     _require_extra()
     from postgrad.serve.once import once
@@ -106,9 +107,9 @@ def _until_stopped(engine: Engine, listening: Listening) -> dict[str, Any]:
 
 
 def _engine(config: ServeConfig) -> Engine:
+    from postgrad.core.champion import champion_artifact
     from postgrad.models.policy import load_policy
     from postgrad.serve.policy_engine import PolicyEngine
-    from postgrad.verbs.promote import champion_artifact
 
     model = str(champion_artifact(Path(config.model))) if config.model.endswith(".json") else config.model
     name = config.name or (Path(model).name if Path(model).is_dir() else model)
@@ -126,7 +127,7 @@ def _require_extra() -> None:
 def show(result: dict[str, Any]) -> str:
     """The answer of a check, or what a server did until it was stopped."""
     if "answer" not in result:
-        return f"stopped; {result['captured']} exchanges in {result['captures']}"
+        return f"stopped; {counted(result['captured'], 'exchange')} in {result['captures']}"
     message = result["answer"]["choices"][0]["message"]
     calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in message.get("tool_calls", ())]
     said = "\n".join([*([message["content"]] if message["content"] else []), *calls])

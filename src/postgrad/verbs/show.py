@@ -19,9 +19,6 @@ from typing import Any
 import msgspec
 from pydantic import Field
 from rich.console import Group, RenderableType
-from rich.pretty import Pretty
-from rich.table import Table
-from rich.text import Text
 
 from postgrad.core.artifact import MANIFEST, read_manifest
 from postgrad.core.errors import ConfigError, DataError
@@ -31,7 +28,7 @@ from postgrad.run.progress import note
 from postgrad.run.rundir import RunDir
 from postgrad.verbs.arguments import ALONE
 from postgrad.verbs.command import verb_command
-from postgrad.verbs.stages_table import show as show_stages
+from postgrad.verbs.run_shown import facts, run_shown
 
 
 class ShowConfig(Config):
@@ -196,7 +193,7 @@ def _served(traces: Iterable[Trace], config: ShowConfig) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> RenderableType:
-    """Tables for a run, the list for a store, plain pairs for an artifact."""
+    """Tables for a run, the list for a store, plain facts for an artifact."""
     from postgrad.serve.look import terminal as look
 
     if result["kind"] == "memory":
@@ -204,53 +201,13 @@ def show(result: dict[str, Any]) -> RenderableType:
 
         return show_memory(result)
     if result["kind"] == "store":
-        head = _pairs({key: value for key, value in result.items() if key not in ("kind", "list")})
+        head = facts({key: value for key, value in result.items() if key not in ("kind", "list")})
         return Group(head, look.traces(result["list"], total=result["traces"]))
     if result["kind"] == "trace":
         return look.trace(result["trace"]) if result["step"] is None else look.step(result["trace"], result["step"])
     if result["kind"] != "run":
-        return _pairs({key: value for key, value in result.items() if key != "manifest"} | result.get("manifest", {}))
-    return _run_shown(result)
-
-
-def _run_shown(result: dict[str, Any]) -> RenderableType:
-    state = "complete" if result["complete"] else "not complete"
-    parts: list[RenderableType] = [Text(f"{result['path']}: {result['verb']}, {state}")]
-    if result["stages"]:
-        parts.append(_stages(result))
-    elif result["result"]:
-        parts.append(_pairs(result["result"]))
-    if result["metrics"]["lines"]:
-        parts.append(_metrics(result["metrics"]))
-    if result["verdict"]:
-        verdict = result["verdict"]
-        parts.append(Text(f"verdict: {verdict['decision']}; {'; '.join(verdict['reasons'])}"))
-    return Group(*parts)
-
-
-def _stages(result: dict[str, Any]) -> RenderableType:
-    seconds = sum(stage["seconds"] for stage in result["stages"])
-    told = result["result"] or {"name": result["config"].get("name", ""), "run": result["path"]}
-    return show_stages({**told, "stages": result["stages"], "seconds": seconds})
-
-
-def _pairs(values: dict[str, Any]) -> Table:
-    table = Table(show_header=False)
-    for key, value in values.items():
-        table.add_row(
-            key, Pretty(value, max_length=10, max_string=200) if isinstance(value, (dict, list)) else str(value)
-        )
-    return table
-
-
-def _metrics(metrics: dict[str, Any]) -> Table:
-    """The tail of the metrics, a column per value that the last line has."""
-    columns = [key for key, value in metrics["tail"][-1].items() if isinstance(value, (int, float, str))][:8]
-    table = Table(*columns, title=f"metrics: the last of {metrics['lines']} lines", title_justify="left")
-    for line in metrics["tail"]:
-        cells = (line.get(column, "") for column in columns)
-        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells))
-    return table
+        return facts({key: value for key, value in result.items() if key != "manifest"} | result.get("manifest", {}))
+    return run_shown(result)
 
 
 command = verb_command(

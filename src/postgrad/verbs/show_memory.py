@@ -15,7 +15,7 @@ from postgrad.run.config import load, validate
 from postgrad.run.launch import worker
 from postgrad.run.recipes import find_recipe
 from postgrad.run.yaml import read_yaml
-from postgrad.verbs.train import TrainVerb, build_method, training
+from postgrad.verbs.train_config import TrainVerb, build_method, training
 
 _MADE = re.compile(r"\$\{([^.}]+)\.artifact\}")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
+
+from postgrad.core.words import counted
+from postgrad.verbs.tables import Rows
 
 _OWN_KEYS = {"name", "run", "stages", "seconds", "passed"}
 _MEASURED = {"accuracy", "stderr", "n"}
@@ -26,15 +28,14 @@ def show(result: Mapping[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
-def _stages(result: Mapping[str, Any]) -> Table:
-    table = Table("stage", "what", "result", title=result["name"], title_justify="left")
-    table.add_column("seconds", justify="right")
+def _stages(result: Mapping[str, Any]) -> Rows:
+    rows: list[Sequence[str] | None] = []
     for stage in result["stages"]:
         status = "" if stage["status"] == "ran" else f" ({stage['status']})"
-        table.add_row(stage["name"], stage["verb"] + status, brief(stage["result"]), f"{stage['seconds']:.1f}")
-    table.add_section()
-    table.add_row("total", "", "", f"{result['seconds']:.1f}")
-    return table
+        rows.append((stage["name"], stage["verb"] + status, brief(stage["result"]), f"{stage['seconds']:.1f}"))
+    rows += [None, ("total", "", "", f"{result['seconds']:.1f}")]
+    columns = ("stage", "what", "result", "seconds")
+    return Rows(columns, rows, title=result["name"], numbers=("seconds",), flexible=("result",))
 
 
 def brief(result: Mapping[str, Any], *, shown: int = 5) -> str:
@@ -45,7 +46,7 @@ def brief(result: Mapping[str, Any], *, shown: int = 5) -> str:
 def _facts(result: Mapping[str, Any]) -> Iterator[str]:
     for key, value in result.items():
         if isinstance(value, list):
-            yield f"{len(value)} {key}"
+            yield counted(len(value), key.removesuffix("s"), key)
         elif isinstance(value, Mapping):
             inner = {name: number for name, number in value.items() if isinstance(number, (int, float))}
             yield from (f"{name} {_short(number)}" for name, number in inner.items())
@@ -63,24 +64,29 @@ def _scores(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]
                 yield from _scores(item, f"{name} {key}".strip())
 
 
-def _score_table(scores: list[tuple[str, Mapping[str, Any]]]) -> Table:
-    table = Table("score")
-    for column in ("accuracy", "95 % interval", "n"):
-        table.add_column(column, justify="right")
+def _score_table(scores: list[tuple[str, Mapping[str, Any]]]) -> Rows:
+    rows = []
     for name, score in scores:
         if score["accuracy"] is None:
-            table.add_row(name, "unmeasured", "", "")
+            rows.append((name, "unmeasured", "", ""))
             continue
-        low, high = _interval(score["accuracy"], score["stderr"] or 0.0, score["n"])
+        low, high = _interval(score)
         interval = f"{100 * low:.1f} to {100 * high:.1f}"
-        table.add_row(name, f"{100 * score['accuracy']:.1f} %", interval, str(score["n"]))
-    return table
+        rows.append((name, f"{100 * score['accuracy']:.1f} %", interval, str(score["n"])))
+    columns = ("score", "accuracy", "95 % interval", "n")
+    return Rows(columns, rows, numbers=columns[1:], flexible=("score",))
 
 
-def _interval(mean: float, stderr: float, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval on the items that the standard error is worth: se^2 = mean (1 - mean) / (n - 1)."""
+def _interval(score: Mapping[str, Any]) -> tuple[float, float]:
+    """The score's own interval; without one, Wilson's on the items that the standard error is worth.
+
+    se^2 = mean (1 - mean) / (n - 1)
+    """
+    if score.get("low") is not None and score.get("high") is not None:
+        return score["low"], score["high"]
     from postgrad.evaluate.statistics import wilson
 
+    mean, stderr, n = score["accuracy"], score["stderr"] or 0.0, score["n"]
     worth = mean * (1 - mean) / stderr**2 + 1 if stderr > 0 else n
     return wilson(mean, min(n, worth), level=0.95)
 
@@ -99,7 +105,7 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        return f"{len(value)} items"
+        return counted(len(value), "item")
     if isinstance(value, list):
         return "; ".join(str(item) for item in value)
     return "-" if value is None else str(value)

@@ -81,7 +81,7 @@ class Student:
         )
         doubts = [Doubt()] * len(asks)
         for place, samples in zip(fitting, drawn, strict=True):
-            said = [renderer.parse(renderer.decode(sample.tokens)) for sample in samples]
+            said = [renderer.parse(renderer.decode(sample.tokens), tools=asks[place].tools) for sample in samples]
             surprisals = [-float(sum(sample.logprobs)) / max(1, len(sample.logprobs)) for sample in samples]
             doubts[place] = Doubt.of([normal_form(one, asks[place].tools) for one in said], surprisals)
         return doubts

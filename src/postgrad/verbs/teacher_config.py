@@ -16,13 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, validate
 from postgrad.run.nearest import nearest
 from postgrad.run.yaml import read_yaml
+from postgrad.teachers.prompt_cache import RuleName
+from postgrad.teachers.provider import check_public, check_variable
 
+_OURS = ("messages", "model", "stream", "stream_options", "tools", "functions", "system", "prompt", "input")
+"""What a request is about: another value would be sent unredacted, and outside of what the budget has weighed."""
 _Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -48,6 +52,9 @@ class PriceConfig(Config):
     """of prompt tokens that are written into it; Anthropic: 1.25 times the input unless given"""
     batch: Annotated[float, Field(ge=0, le=1)] | BatchPrice | None = None
     """of the batch API: a share of the full price, or prices"""
+    prompt_cache: RuleName | None = None
+    """what of a prompt costs cached_input, for plans: none, openai (1024 tokens, blocks of 128), anthropic, or all that
+    was asked before [openai: openai; anthropic: anthropic]"""
 
 
 class Failover(Config):
@@ -63,6 +70,16 @@ class Failover(Config):
     """environment variable that holds its key"""
     price: PriceConfig | None = None
     """[the teacher's]"""
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        return value if value is None else check_variable(value)
+
+    @field_validator("base_url")
+    @classmethod
+    def _holds_no_key(cls, value: str) -> str:
+        return check_public(value)
 
 
 class Endpoint(Config):
@@ -88,6 +105,26 @@ class Endpoint(Config):
     """tokenizer.json to count tokens with before a call"""
     failover: tuple[Failover, ...] = ()
     """other endpoints, in order"""
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        return value if value is None else check_variable(value)
+
+    @field_validator("base_url")
+    @classmethod
+    def _holds_no_key(cls, value: str) -> str:
+        return check_public(value)
+
+    @field_validator("extra")
+    @classmethod
+    def _is_about_the_answer(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        taken = sorted(set(value) & set(_OURS))
+        if taken:
+            told = f"`extra` cannot set {', '.join(taken)}"
+            do = "stream: true stands beside the name" if taken[0].startswith("stream") else "take it out"
+            raise ConfigError(told, expected="parameters of the answer, like top_p or reasoning_effort", do=do)
+        return value
 
 
 class TeacherConfig(Config):

@@ -17,6 +17,7 @@ from postgrad.core.errors import ConfigError
 from postgrad.core.task import Task
 from postgrad.core.trace import Step, Trace
 from postgrad.run.plugins import resolve
+from postgrad.run.progress import note
 from postgrad.teachers import KINDS
 from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import AnswerCache, CachedActor
@@ -83,11 +84,13 @@ def make_teachers(configs: Sequence[TeacherConfig], setting: Setting) -> list[Te
                 expected="local, gold or cassette",
                 do="take the teacher or --local-only out",
             )
+    if setting.prices is not None:
+        read_prices(setting.prices)  # a file that was named is there, also where nobody needs it
     policies: dict[str, Policy] = {}
     return [_Maker(config, setting, policies).make() for config in configs]
 
 
-def gateway_of(out: Path, cache: Path, *, budget: float | None, concurrency: int) -> Gateway:
+def gateway_of(out: Path, cache: Path, *, budget: float | None, concurrency: int, release: bool = False) -> Gateway:
     """The gateway of a run folder: its budget holds over all runs in `out`, and what a killed one left open is settled.
 
     Args:
@@ -95,9 +98,12 @@ def gateway_of(out: Path, cache: Path, *, budget: float | None, concurrency: int
         cache: folder of answers, which say what became of calls that were under way.
         budget: US dollars, None without a limit.
         concurrency: calls at once.
+        release: count nothing for calls that broke off.
     """
     journal = Journal(out / CALLS)
     journal.reconcile(AnswerCache(cache, None).cost)
+    if release and (amount := journal.release()):
+        note(f"released: up to {amount:.6f} US dollars of calls that broke off count as not billed")
     money = Budget(budget, paid=journal.paid, uncertain=journal.uncertain)
     return Gateway(budget=money, journal=journal, concurrency=concurrency)
 
@@ -269,4 +275,4 @@ def _price_of(given: PriceConfig, kind: str) -> Price:
     write = given.cache_write
     if write is None and kind == "anthropic" and given.cached_input is not None:
         write = _CACHE_WRITE * given.input
-    return Price(given.input, given.output, given.cached_input, write, batch)
+    return Price(given.input, given.output, given.cached_input, write, batch, given.prompt_cache)

@@ -4,63 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field, field_validator, model_validator
+from typing import TYPE_CHECKING, Any
 
 from postgrad.core.artifact import MANIFEST, Manifest, write_manifest
 from postgrad.core.canonical import file_sha256
-from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.errors import DataError
 from postgrad.core.files import write_json
-from postgrad.methods import METHODS
+from postgrad.core.words import counted
 from postgrad.methods.method import Counted, Method
-from postgrad.models.adapter import AdapterConfig
-from postgrad.run.config import Config, validate
 from postgrad.run.launch import is_first_worker, own_device
-from postgrad.run.plugins import resolve
+from postgrad.run.progress import note
 from postgrad.run.rundir import RunDir
-from postgrad.train.config import LoopConfig, MemoryConfig, OptimConfig, TrainConfig
-from postgrad.train.sync.choice import complete_sync, seed_of_replica
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.train_config import TrainVerb, build_method, training
+from postgrad.verbs.train_help import topics
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy
-
-
-class TrainVerb(Config):
-    """A model, a method, and how to train."""
-
-    model: str = "smollm2-135m"
-    """Short name, folder, hub id, or the folder of a saved adapter."""
-    adapter: AdapterConfig | None = AdapterConfig()
-    """LoRA or another adapter; null trains all weights, or of an adapter folder its adapter."""
-    method: dict[str, Any]
-    """`name` of the method and its own fields."""
-    optim: OptimConfig = OptimConfig()
-    """Optimiser."""
-    loop: LoopConfig = LoopConfig()
-    """Loop."""
-    channels: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Channel name -> its own fields; weights are the method's."""
-    memory: MemoryConfig = MemoryConfig()
-    """What saves memory and changes no loss."""
-    sync: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
-    """How replicas, each a run of its own, are kept together: `name` (none, diloco) and its own fields."""
-    save: Literal["merged", "adapter"] = "merged"
-    """What the artifact holds: the whole model, or the adapter alone."""
-    device: str = "cpu"
-    """Torch device."""
-
-    @model_validator(mode="after")
-    def _method_is_known(self) -> TrainVerb:
-        build_method(self.method)
-        return self
-
-    @field_validator("sync")
-    @classmethod
-    def _complete_sync(cls, sync: dict[str, Any]) -> dict[str, Any]:
-        """Check the sync's own fields and write their defaults out."""
-        return complete_sync(sync)
 
 
 CONFIG = TrainVerb
@@ -89,6 +49,8 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     folder, run_dir = out / "artifact", RunDir(out)
     data = _unchanged(method, out / "data.json")
     if not (folder / MANIFEST).exists():
+        if is_first_worker():
+            note(opening(config, method, out))
         policy = load_policy(config.model, adapter=config.adapter, device=own_device(config.device))
         if uses_reference(loop_config):  # with an adapter it is at hand anyway
             policy.freeze_reference()
@@ -112,44 +74,20 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
     }
 
 
-def build_method(section: dict[str, Any]) -> Method:
-    """The method that a recipe's `method` section describes.
-
-    Raises:
-        ConfigError: no name, an unknown name, or fields that are not the method's.
-    """
-    fields = dict(section)
-    name = fields.pop("name", None)
-    if not isinstance(name, str):
-        raise ConfigError("the method has no name", got=section, expected=f"method.name, one of {', '.join(METHODS)}")
-    method: Method = validate(resolve("method", name, METHODS), fields, source=f"method '{name}'")
-    return method
+def opening(config: TrainVerb, method: Method, out: Path) -> str:
+    """What is about to be trained on what, and where, in one line: a default recipe's file must not go unseen."""
+    files = [f"{path} ({_rows(path)})" for path in method.data()]
+    data = ", ".join(files) or "what the policy does itself"
+    return f"train: {config.model} by {config.method['name']} on {data}, {counted(config.loop.steps, 'step')}, in {out}"
 
 
-def training(config: TrainVerb, method: Method) -> TrainConfig:
-    """The loop's configuration: the recipe's, with the method's channel weights.
-
-    Raises:
-        ConfigError: the recipe weighs a channel otherwise than the method, or configures one that it does not feed.
-    """
-    weights = dict(method.weights())
-    channels = {name: {"weight": weight} for name, weight in weights.items()}
-    for name, fields in config.channels.items():
-        if name not in weights:
-            raise ConfigError(f"channels.{name}: the method feeds no such channel", expected=" or ".join(weights))
-        if fields.get("weight", weights[name]) != weights[name]:
-            raise ConfigError(
-                f"channels.{name}.weight conflicts with the method's",
-                got=fields["weight"],
-                expected=weights[name],
-                do="set the weight in the method section only",
-            )
-        channels[name] |= fields
-    method.check(channels)
-    loop = config.loop.resolved() | {"seed": seed_of_replica(config.loop.seed, config.sync)}
-    fields = {"optim": config.optim.resolved(), "loop": loop, "channels": channels, "sync": config.sync}
-    fields["memory"] = config.memory.resolved()
-    return validate(TrainConfig, fields, source="train")
+def _rows(path: Path) -> str:
+    """How much lies in a file: rows of a JSONL file, bytes of another."""
+    if path.suffix != ".jsonl":
+        return f"{path.stat().st_size / 1e6:,.1f} MB"
+    with path.open("rb") as stream:
+        rows = sum(1 for line in stream if line.strip())
+    return counted(rows, "row")
 
 
 def _whole(policy: Policy, config: TrainVerb, run_dir: RunDir) -> Policy:
@@ -207,7 +145,8 @@ def _adapter_summary(path: Path) -> dict[str, Any]:
 def show(result: dict[str, Any]) -> str:
     """One line for a person."""
     losses = ", ".join(f"{name} {value:.4f}" for name, value in result["last"].items())
-    return f"{result['steps']} steps, {result['tokens']} tokens; last {losses}; artifact: {result['artifact']}"
+    steps, tokens = counted(result["steps"], "step"), counted(result["tokens"], "token")
+    return f"{steps}, {tokens}; last {losses}; artifact: {result['artifact']}"
 
 
 command = verb_command(
@@ -217,4 +156,5 @@ command = verb_command(
     help="Train a policy with a method (sft, cpt, dpo, sdpo, composer, es, ...) and write an artifact.",
     show=show,
     plan=plan,
+    topics=topics,
 )

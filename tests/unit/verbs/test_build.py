@@ -10,17 +10,19 @@ import pytest
 from msgspec.structs import replace
 
 from postgrad.core.actor import Answer, Ask, Sampling
-from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.core.message import Message
 from postgrad.core.report import Item
 from postgrad.envs.function_calling import FunctionCalling
 from postgrad.evaluate.store import Evaluated
 from postgrad.evaluate.transcripts import transcripts
 from postgrad.run.config import load
+from postgrad.run.schema import fields_of
 from postgrad.signals.records import read_lines, read_records, write_records
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
 from postgrad.traces.redact import Redactor
 from postgrad.verbs import correct, replay
+from postgrad.verbs.arguments import parse
 from postgrad.verbs.build import CONFIG, run, show
 from postgrad.verbs.build_config import RECIPES
 from unit.signals.traces_by_hand import TraceBuilder, act, bash, call
@@ -225,7 +227,7 @@ def test_costs_are_those_of_all_answers(tmp_path: Path) -> None:
     assert row.provenance.cost == 0.375
 
 
-def test_an_only_teacher_is_learnt_from_but_is_no_majority(tmp_path: Path) -> None:
+def test_an_only_teacher_is_learnt_from_but_is_no_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     step = ReplayedStep(
         "t", 0, Ask((Message.of("user", "?"),)), act(call("x", {})), {"a": TeacherAnswer(Answer(RIGHT, "a"), "script")}
     )
@@ -233,7 +235,18 @@ def test_an_only_teacher_is_learnt_from_but_is_no_majority(tmp_path: Path) -> No
     result = build(tmp_path / "a", replays=tmp_path, kinds=["sft", "preference", "distill"])
     assert result["records"] == {"total": 1, "sft": 1, "preference": 0, "distill": 0}
     assert result["dropped"] == {"preference": {"low_agreement": 1}, "distill": {"duplicate": 1}}
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.count("one teacher, a") == told.count("no majority") == 1
+    assert "imitated (sft, distill); it is no majority (preference): --imitate a takes" in told
     assert build(tmp_path / "b", replays=tmp_path, kinds=["preference"], imitate="a")["records"]["preference"] == 1
+
+
+@pytest.mark.parametrize("option", ["kinds", "recipe"])
+def test_nothing_is_no_choice_of_what_to_build(tmp_path: Path, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option} needs a value"):
+        parse([f"--{option}", ""], fields_of(CONFIG), {})
+    with pytest.raises(ConfigError, match="kinds"):
+        load(CONFIG, None, {"store": str(tmp_path), "kinds": "[]"})
 
 
 def test_corrections_are_learnt_with_a_mix_of_what_was_right(tmp_path: Path) -> None:
@@ -276,6 +289,18 @@ def test_judges_confirm_pairs_and_are_named(tmp_path: Path) -> None:
         build(tmp_path / "a", replays=path, kinds=["preference"], models={**judges, "judges": ["y", "z"]})
     with pytest.raises(ConfigError, match="no model of this name; got 'w'"):
         build(tmp_path / "b", replays=path, kinds=["preference"], models={**judges, "judges": ["x", "w"]})
+
+
+def test_a_judge_that_nobody_can_reach_is_no_judge_without_an_opinion(tmp_path: Path) -> None:
+    """Its pairs are not dropped: the build ends, and the same command goes on."""
+    path = replayed(tmp_path, make_store(tmp_path, weather_traces()))
+    here, gone = {"name": "x", "kind": "unit.verbs.replay_setting:Judge", "model": "gpt-x"}, {"name": "y"}
+    gone |= {"kind": "ollama", "model": "claude-y", "base_url": "http://127.0.0.1:9", "max_retries": 0}
+    models = {"teachers": [here, gone], "judges": ["x", "y"]}
+    with pytest.raises(OutsideFailure, match="y could not be reached for 4 of 4 questions"):
+        build(tmp_path / "out", replays=path, kinds=["preference"], models=models)
+    with pytest.raises(ConfigError, match="families has 'z', which is none of the judges"):
+        build(tmp_path / "b", replays=path, kinds=["preference"], models={**models, "families": {"z": "gpt"}})
 
 
 def test_half_of_a_hint_writer_is_an_error(tmp_path: Path) -> None:

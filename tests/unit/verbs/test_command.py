@@ -251,3 +251,21 @@ def test_help_lists_every_field() -> None:
     for part in ("--section.rank integer", "-m, --model text", "(default 0.1)", "--dry-run", "--resume DIR", "A fake."):
         assert part in help_text
     assert "--resume" not in call("--help", of=looking).stdout
+
+
+def test_a_users_mistake_leaves_no_folder_behind() -> None:
+    """Nothing was done, so nothing stays; what was there before, and what a run has made, does."""
+
+    def halfway(config: Fake, out: Path) -> dict[str, Any]:
+        (out / "items.jsonl").write_text("{}")
+        raise DataError("too late")
+
+    assert call("--model", "data", "--run", "new/folder").exit_code == 2
+    assert not Path("new").exists()
+    assert call("--model", "data").exit_code == 2
+    assert not Path("runs").exists()
+    Path("mine").mkdir()
+    assert call("--model", "data", "--run", "mine").exit_code == 2
+    assert Path("mine").is_dir()
+    assert call("--run", "kept", of=verb_command("fake", Fake, halfway)).exit_code == 2
+    assert Path("kept/items.jsonl").exists()

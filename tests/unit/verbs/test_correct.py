@@ -64,7 +64,7 @@ def test_a_step_of_a_store_by_the_beginning_of_its_trace(tmp_path: Path) -> None
             "what the served",
         ),
         (
-            {"trace": "trace-0", "step": 0, "calls": "[{name: get_weather, arguments: {city: 2024-01-01}}]"},
+            {"trace": "trace-0", "step": 0, "calls": "[{name: get_weather, arguments: {city: !!binary aGk=}}]"},
             ConfigError,
             "not a valid JSON",
         ),

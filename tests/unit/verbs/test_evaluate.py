@@ -166,4 +166,4 @@ def test_table_has_a_row_a_benchmark(actor: Echo, tmp_path: Path) -> None:
     console.print(evaluate.show(result))
     shown = console.export_text()
     assert "pip install 'postgrad[eval]'" in shown  # square brackets are no markup
-    assert f"{result['scores'][f'{HERE}:Everyday/all']['accuracy']:.1%}" in shown
+    assert f"{100 * result['scores'][f'{HERE}:Everyday/all']['accuracy']:.1f} %" in shown

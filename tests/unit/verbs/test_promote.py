@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from postgrad.core.artifact import Manifest, write_manifest
+from postgrad.core.champion import champion_artifact, read_champion
 from postgrad.core.errors import DataError
 from postgrad.core.report import Decision, Verdict
 from postgrad.run.inputs import input_hash
-from postgrad.verbs.promote import PromoteConfig, champion_artifact, command, read_champion, run
+from postgrad.verbs.promote import PromoteConfig, command, run
 
 
 def artifact(folder: Path, weights: bytes) -> Path:

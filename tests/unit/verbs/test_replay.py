@@ -331,6 +331,10 @@ def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
         ([{"name": "a", "kind": "openai", "model": "m", "price": FREE}], "needs base_url"),
         ([{"name": "a", "kind": "anthropic", "price": FREE}], "needs model"),
         ([{"name": "a", "kind": "cassette"}], "needs tape"),
+        *(
+            ([{"name": "a", "kind": "openai", "model": "m", "extra": {key: []}}], f"`extra` cannot set {key}")
+            for key in ("messages", "model", "stream", "tools")
+        ),
         ([{"name": "a", "kind": "scripted"}], "cannot be made from a recipe"),
         (
             [
@@ -351,6 +355,102 @@ def test_teachers_that_cannot_be_made(tmp_path: Path, teachers: list[dict[str, A
     store = make_store(tmp_path, weather_traces())
     with pytest.raises(ConfigError, match=message):
         run(config(store, *teachers), tmp_path / "out")
+
+
+KEYS = ("sk-proj-AbC123", "ghp_A1b2C3d4E5f6G7h8I9", "AKIAIOSFODNN7EXAMPLE", "0f" * 16, "two words", "")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_in_the_place_of_a_name_is_never_shown(tmp_path: Path, key: str) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with pytest.raises(ConfigError, match="api_key_env is no name") as told:
+        config(store, http("http://127.0.0.1:9/v1", api_key_env=key))
+    assert not key or key not in str(told.value)
+    failover = [{"base_url": "http://127.0.0.1:9/v1", "api_key_env": key}]
+    with pytest.raises(ConfigError, match="api_key_env is no name"):
+        config(store, http("http://127.0.0.1:9/v1", failover=failover))
+
+
+def test_a_password_in_an_address_is_refused_before_it_is_written_anywhere(tmp_path: Path) -> None:
+    store, url = make_store(tmp_path, weather_traces()), "http://ada:s3cret@127.0.0.1:9/v1"
+    for teacher in (http(url), http("http://127.0.0.1:9/v1", failover=[{"base_url": url}])):
+        with pytest.raises(ConfigError, match="base_url holds a user or a password; got 'an address at") as told:
+            config(store, teacher)
+        assert "s3cret" not in str(told.value)
+
+
+def test_a_price_file_that_was_named_is_there_also_where_nobody_needs_it(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with pytest.raises(ConfigError, match="cannot use the price file"):
+        run(config(store, SURE, **{"calls.prices": str(tmp_path / "gone.yaml")}), tmp_path / "out")
+
+
+def test_answers_that_were_cut_off_are_counted(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weather_traces())
+    with serving(completion("It is", finish="length")) as endpoint:
+        result = run(config(store, http(endpoint)), tmp_path / "out")
+    assert (result["teachers"]["http"]["answers"], result["teachers"]["http"]["truncated"]) == (2, 2)
+    show(result)
+
+
+def test_what_broke_off_is_released_when_the_user_says_so(tmp_path: Path) -> None:
+    """A written token costs 1 US dollar, 256 may come. The first call is cut and may have been billed: 256 of 300 are
+    gone, so nothing more is asked. Once released, both steps are."""
+    store = make_store(tmp_path, weather_traces())
+    teacher = {"price": {"input": 0, "output": 1e6}}
+    with serving(Reply(ANSWER.body, cut=20), ANSWER) as endpoint:
+        first = run(config(store, http(endpoint, **teacher), budget=300.0), tmp_path / "out")
+        assert (first["uncertain"], first["stopped_by_budget"], len(endpoint.requests)) == (256.0, True, 1)
+        assert run(config(store, http(endpoint, **teacher), budget=300.0), tmp_path / "out")["calls"] == 0
+        more = {"budget": 300.0, "calls.release": True}
+        done = run(config(store, http(endpoint, **teacher), **more), tmp_path / "out")
+    assert (done["steps"], done["uncertain"], done["paid_in_all_runs"]) == (2, 0.0, 40.0)
+
+
+def test_a_killed_replay_goes_on_within_its_budget(tmp_path: Path) -> None:
+    """A written token costs 1 US dollar, an answer has 20 and may have 256. Of a budget of 300 a killed process left
+    256 set aside for the first step: it is asked with these, and then 40 are gone, the bill and as much for the lost
+    try. So the second step (256) fits, and the third (20 more are gone) does not with 300, and does with 320."""
+    store, out = make_store(tmp_path, weather_traces()), tmp_path / "out"
+    with serving(ANSWER) as endpoint:
+        teacher = http(endpoint, price={"input": 0, "output": 1e6})
+        run(config(store, teacher, steps="all", limit=1, budget=300.0), out)
+        sent = (out / "calls.jsonl").read_text().splitlines()[0]
+        (out / "calls.jsonl").write_text(sent + "\n")
+        for answer in (out / "cache").glob("*/*.json"):
+            answer.unlink()
+        again = run(config(store, teacher, steps="all", budget=300.0), out)
+        more = run(config(store, teacher, steps="all", budget=320.0), out)
+    assert (again["steps"], again["stopped_by_budget"], again["cost"], again["uncertain"]) == (2, True, 40.0, 20.0)
+    assert (more["steps"], more["stopped_by_budget"], more["paid_in_all_runs"], more["uncertain"]) == (
+        3,
+        False,
+        60.0,
+        20.0,
+    )
+
+
+def test_a_discount_that_no_bill_has_shown_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = make_store(tmp_path, [TraceBuilder("x", [])
+        .step(act(call("bash", {"command": "a"}, "c0")), [("no " * 3000, True)])
+        .step(act(call("bash", {"command": "b"}, "c1")), [("no", True)])
+        .step(act(call("bash", {"command": "c"}, "c2")), [("no", True)])
+        .build("long")])  # fmt: skip
+    teacher = http("http://127.0.0.1:9/v1", price={"input": 1, "output": 2, "cached_input": 0.1})
+    plan = run(config(store, teacher, steps="all", plan=True), tmp_path / "out")
+    assert plan["planned_cost"] < plan["planned_uncached"] <= plan["planned_most"]
+    told = " ".join(capsys.readouterr().err.split())
+    assert "openai, assumed" in told
+    assert f"{plan['planned_uncached']:.6f} if it finds nothing" in told
+    show(plan)
+
+
+def test_a_bill_above_the_plan_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every answer is billed as 100,000 tokens at 1 US dollar a million."""
+    store = make_store(tmp_path, weather_traces())
+    with serving(completion("hi", usage=(100_000, 1, 0))) as endpoint:
+        run(config(store, http(endpoint, price={"input": 1, "output": 0})), tmp_path / "out")
+    assert "http: a call cost 0.100000 US dollars where" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_store_without_errors_says_what_to_do(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def test_what_is_for_evaluation_is_refused(pupil: Pupil, tmp_path: Path, environ
 
 def test_show_counts_what_was_right() -> None:
     table = verb.show({"n": 10, "accuracy": 0.7, "errors": {"no_call": 2, "no_answer": 1}, "traces": "t"})
-    assert [list(column.cells) for column in table.columns] == [["right", "no_call", "no_answer"], ["7", "2", "1"]]
+    assert list(table.rows) == [("right", "7"), ("no_call", "2"), ("no_answer", "1")]
+    assert table.title == "10 rollouts in t"
 
 
 def test_gold_answers_act_as_a_teacher(tmp_path: Path) -> None:

@@ -51,6 +51,36 @@ def test_a_cycle_and_its_stages(tmp_path: Path) -> None:
     assert "total 3" in text
 
 
+def test_a_run_is_shown_as_its_verb_shows_it_and_never_as_python(tmp_path: Path) -> None:
+    """An evaluation with nested results, one of a verb that is not ours, and one whose result lacks what is shown."""
+    score = {"accuracy": 0.25, "stderr": 0.1, "n": 20, "low": 0.11, "high": 0.47, "outcomes": {"scored": 20}}
+    for name, verb, result, told in (
+        ("own", "evaluate", {"model": "m", "scores": {"a/b": score}, "unmeasured": []}, "11.0 to 47.0"),
+        ("foreign", "my.module", {"inner": {"list": [1, 2], "text": "[x]"}}, "inner:"),
+        ("older", "evaluate", {"model": "m", "means": {"a/b": 0.5}}, "a/b: 0.5"),
+    ):
+        run = RunDir(tmp_path / name)
+        run.start(verb, {})
+        run.finish(result)
+        _, text = shown(tmp_path / name)
+        assert f"{verb}, complete" in " ".join(text.split())
+        assert told in text
+        assert "{" not in text
+    assert "[x]" in shown(tmp_path / "foreign")[1]
+
+
+def test_what_is_not_complete_says_how_to_go_on(tmp_path: Path) -> None:
+    """Metrics with 20 values: what stands side by side in 80 columns, the first values first."""
+    run = RunDir(tmp_path)
+    run.start("train", {"method": {"name": "sft"}})
+    run.log(step=0, loss=0.5, **{f"a_long_name/number_{n}": n / 7 for n in range(18)})
+    _, text = shown(tmp_path)
+    assert f"postgrad train --resume {tmp_path}" in text.replace("\n", "")
+    assert "a_long_name/number_0" in text
+    assert "a_long_name/number_9" not in text
+    assert "…" not in text
+
+
 def test_an_artifact(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
     write_manifest(tmp_path, Manifest(parent="smollm2-135m", method="dpo", kind="merged"))

@@ -17,6 +17,7 @@ from postgrad.models.policy import load_policy
 from postgrad.run.config import load
 from postgrad.signals.records import write_records
 from postgrad.verbs import train
+from postgrad.verbs.train_config import TrainVerb
 
 ROW = Record((Message.of("user", "say b"),), Message.of("assistant", "b"))
 
@@ -26,11 +27,11 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRAD_THREADS", "1")
 
 
-def config(folder: Path, **settings: Any) -> train.TrainVerb:
+def config(folder: Path, **settings: Any) -> TrainVerb:
     write_records(folder / "rows.jsonl", [ROW] * 4)
     method = {"name": "sft", "records": str(folder / "rows.jsonl"), "batch_size": 2}
     given = {"model": "tiny-random", "method": method, "loop.steps": 4, "loop.save_every": 2, "save": "adapter"}
-    return load(train.TrainVerb, None, given | settings)
+    return load(TrainVerb, None, given | settings)
 
 
 @pytest.mark.parametrize("variant", ["dora", "adalora", "pissa", "loftq", "vera+layerdrop"])
