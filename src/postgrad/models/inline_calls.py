@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -77,17 +77,7 @@ class Inline:
 
     def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """Text and calls in order. Text beside calls is kept without the blank space that touches them."""
-        blocks: list[Block] = []
-        at = calls = 0
-        for start, stop, found in self._runs(text):
-            blocks += said(text[at:start])
-            for call in found:
-                blocks.append(numbered(call, f"{call_prefix}_{calls}"))
-                calls += 1
-            at = stop
-        if not calls:
-            return Message("assistant", (Text(text),) if text else ())
-        return Message("assistant", (*blocks, *said(text[at:])))
+        return spoken(text, self._runs(text), call_prefix=call_prefix)
 
     def around(self, name: str) -> tuple[str, str]:
         """With an id of zeros, where the form has ids."""
@@ -221,6 +211,21 @@ def patient(text: str) -> str:
         else:
             pattern += re.escape(part)
     return r"\s*" + pattern if text else ""
+
+
+def spoken(text: str, runs: Iterable[tuple[int, int, Sequence[ToolCall]]], *, call_prefix: str) -> Message:
+    """An answer of words and calls in order, the calls numbered; `runs` say where calls stand: start, stop, calls."""
+    blocks: list[Block] = []
+    at = calls = 0
+    for start, stop, found in runs:
+        blocks += said(text[at:start])
+        for call in found:
+            blocks.append(numbered(call, f"{call_prefix}_{calls}"))
+            calls += 1
+        at = stop
+    if not calls:
+        return Message("assistant", (Text(text),) if text else ())
+    return Message("assistant", (*blocks, *said(text[at:])))
 
 
 def numbered(call: ToolCall, call_id: str) -> ToolCall:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
-from postgrad.core.message import Block, Message, Text, Tool, ToolCall
+from postgrad.core.message import Message, Text, Tool, ToolCall
 from postgrad.models.call_forms import WORDS, Given, unreadable
 from postgrad.models.calls import dumps
-from postgrad.models.inline_calls import broken, numbered, patient, said
+from postgrad.models.inline_calls import broken, patient, spoken
 
 _NAME = re.compile(r"\s*([^\s<>{}\[\]\"=|]+)")
 
@@ -78,17 +78,7 @@ class Marked(ABC):
 
     def read(self, text: str, *, call_prefix: str, tools: Sequence[Tool] = ()) -> Message:
         """Words and calls in order; `tools` say which arguments are text. Words lose blank space that touches calls."""
-        blocks: list[Block] = []
-        at = calls = 0
-        for start, stop, found in self._runs(text, {tool.name: tool for tool in tools}):
-            blocks += said(text[at:start])
-            for call in found:
-                blocks.append(numbered(call, f"{call_prefix}_{calls}"))
-                calls += 1
-            at = stop
-        if not calls:
-            return Message("assistant", (Text(text),) if text else ())
-        return Message("assistant", (*blocks, *said(text[at:])))
+        return spoken(text, self._runs(text, {tool.name: tool for tool in tools}), call_prefix=call_prefix)
 
     def _calls(self, calls: Sequence[ToolCall]) -> str:
         if any(unreadable(call) for call in calls):  # kept whole, marks included; what stood beside it stands in it

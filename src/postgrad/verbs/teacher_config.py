@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, validate
@@ -28,6 +28,12 @@ from postgrad.teachers.provider import check_public, check_variable
 _OURS = ("messages", "model", "stream", "stream_options", "tools", "functions", "system", "prompt", "input")
 """What a request is about: another value would be sent unredacted, and outside of what the budget has weighed."""
 _Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+Variable = Annotated[str, AfterValidator(check_variable)]
+"""Name of an environment variable, never a key."""
+Address = Annotated[str, AfterValidator(check_public)]
+"""Address of an API, with no key in it."""
 
 
 class BatchPrice(Config):
@@ -60,34 +66,24 @@ class PriceConfig(Config):
 class Failover(Config):
     """Another endpoint for the same teacher, asked when those before it fail."""
 
-    base_url: str
+    base_url: Address
     """address of the API"""
     kind: Literal["anthropic", "ollama", "openai"] | None = None
     """its API [the teacher's]"""
     model: str = ""
     """its name for the model [the teacher's]"""
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     """environment variable that holds its key"""
     price: PriceConfig | None = None
     """[the teacher's]"""
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _is_a_name(cls, value: str | None) -> str | None:
-        return value if value is None else check_variable(value)
-
-    @field_validator("base_url")
-    @classmethod
-    def _holds_no_key(cls, value: str) -> str:
-        return check_public(value)
 
 
 class Endpoint(Config):
     """Where a network teacher is, and how hard it is worked."""
 
-    base_url: str = ""
+    base_url: Address = ""
     """address of the API, usually ending in /v1 (anthropic and ollama: the public, or the local one)"""
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     """environment variable that holds the key"""
     concurrency: Annotated[int, Field(ge=1)] | None = None
     """calls at once to this provider [calls.concurrency]"""
@@ -105,16 +101,6 @@ class Endpoint(Config):
     """tokenizer.json to count tokens with before a call"""
     failover: tuple[Failover, ...] = ()
     """other endpoints, in order"""
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _is_a_name(cls, value: str | None) -> str | None:
-        return value if value is None else check_variable(value)
-
-    @field_validator("base_url")
-    @classmethod
-    def _holds_no_key(cls, value: str) -> str:
-        return check_public(value)
 
     @field_validator("extra")
     @classmethod
