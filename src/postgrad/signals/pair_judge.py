@@ -137,10 +137,26 @@ def _verdict(straight: Answer, swapped: Answer) -> Verdict:
     return verdicts.get(told, "tie" if "T" in told and len(told) == 2 else "silent")
 
 
+_LETTER = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^\W*([ABTabt])\W*$",
+        r"[:=\n]\W*([ABT])\W*$",
+        r"^\W*([ABT])(?:\W*[.,:;)\n*-]|\s+(?:is|seems|looks)\b)",
+    )
+)
+"""A verdict set off from other words: alone, at the end, at the beginning."""
+_NAMED = re.compile(r"\b(?:([BT])\b|(A)\b(?!\s+[a-z]))")  # "A careful look" names nothing
+
+
 def _letter(answer: Answer) -> str:
+    """The letter that an answer settles on; none where it names several and sets none of them off."""
     text = answer.message.text.strip() if answer.message is not None else ""
-    found = re.search(r"\b([ABT])\b", text.upper() if len(text) < 3 else text)
-    return found[1] if found else ""
+    for pattern in _LETTER:
+        if found := pattern.search(text):
+            return found[1].upper()
+    named = {one or other for one, other in _NAMED.findall(text)}
+    return named.pop() if len(named) == 1 else ""
 
 
 def _by_chance(first: int, second: int) -> float:

@@ -57,7 +57,7 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
         counts[kind] += 1
     write_records(out / RECORDS, kept.values())
     if not kept:
-        note("no row was made; `dropped` says why")
+        note("no row was made; `dropped` says why" if drops else "no row was made: nothing here calls for one")
     return _result(rows, out, list(kept.values()), counts, drops, kinds) | {
         "left_out": lacking,
         "redactions": dict(sorted(redactor.counts.items())),

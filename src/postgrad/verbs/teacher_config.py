@@ -166,6 +166,28 @@ class TeacherConfig(Config):
             told = f"teacher {given.get('name')}: unknown key '{unknown}'"
             raise ConfigError(told, do=nearest(unknown, known))
 
+    @model_validator(mode="after")
+    def _uses_every_key(self) -> TeacherConfig:
+        """A key that its kind does not read is a mistake; what a class of one's own reads nobody knows."""
+        unused = set(_UNREAD.get(self.kind, ())) & self.model_fields_set
+        if self.environment and self.kind in _UNREAD and self.kind != "gold" and self.hint != "gold":
+            unused.add("environment")
+        if unused:
+            named = sorted(unused)[0]
+            inner = sorted(self.endpoint.model_fields_set) if named == "endpoint" else []
+            told = f"teacher {self.name}: a teacher of kind {self.kind} does not use {inner[0] if inner else named}"
+            raise ConfigError(told, do="take it out, or give the kind that was meant")
+        return self
+
+
+_UNREAD: Mapping[str, tuple[str, ...]] = {
+    "local": ("endpoint",),
+    "gold": ("endpoint", "model", "constrained"),
+    "cassette": ("endpoint", "constrained"),
+    **dict.fromkeys(("openai", "anthropic", "ollama"), ()),
+}
+"""Keys that mean nothing to a kind."""
+
 
 class TeachersFile(Config):
     """A file of teachers."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from postgrad.core.actor import Ask
+from postgrad.core.actor import Answer, Ask
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Provenance, Record
 from postgrad.signals.made import Made
-from postgrad.signals.pair_judge import PairJudge, family_of, judged
+from postgrad.signals.pair_judge import PairJudge, _letter, family_of, judged
 from postgrad.signals.text_judges import ActorJudge, exact, words
 from postgrad.teachers.scripted import ScriptedActor
 from unit.signals.traces_by_hand import act, call
@@ -43,6 +43,24 @@ def test_a_pair_that_two_families_confirm_is_kept_and_says_so() -> None:
     assert made.record is not None
     assert made.record.provenance.why == "2 of 3; judges one, two agree"
     assert made.record.provenance.cost == 0.5
+
+
+@pytest.mark.parametrize(
+    ("said", "letter"),
+    [
+        *(("B", "B"), ("b", "B"), ("**A**", "A"), ("(T)", "T"), ("Action A", "A"), ("B is better", "B")),
+        ("A careful look says: B", "B"),
+        ("A is better than B", "A"),
+        ("A. Because B names no city", "A"),
+        ("Both call the tool, and B with the right city", "B"),
+        ("Compare A with B first.\n\nAnswer: T", "T"),
+        ("A good case can be made", ""),
+        ("Option B is better than A", ""),
+        ("", ""),
+    ],
+)
+def test_the_letter_is_the_one_that_an_answer_settles_on(said: str, letter: str) -> None:
+    assert _letter(Answer(Message.of("assistant", said), "j")) == letter
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,10 @@ def test_held_out_tasks_are_no_gold(tmp_path: Path) -> None:
         ([{"name": "a", "kind": "openai", "model": "m", "price": FREE}], "needs base_url"),
         ([{"name": "a", "kind": "anthropic", "price": FREE}], "needs model"),
         ([{"name": "a", "kind": "cassette"}], "needs tape"),
+        ([{"name": "a", "kind": "local", "model": "m", "timeout": 3}], "a teacher of kind local does not use timeout"),
+        ([{"name": "a", "kind": "gold", "environment": "e/s", "model": "m"}], "kind gold does not use model"),
+        ([{"name": "a", "kind": "cassette", "tape": "t", "base_url": "http://h/v1"}], "does not use base_url"),
+        ([{"name": "a", "kind": "local", "model": "m", "environment": "e/s"}], "does not use environment"),
         *(
             ([{"name": "a", "kind": "openai", "model": "m", "extra": {key: []}}], f"`extra` cannot set {key}")
             for key in ("messages", "model", "stream", "tools")
