@@ -6,7 +6,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,9 @@ IMPORT_NAMES: Mapping[str, str] = {"yaml": "pyyaml", "betterleaks": "betterleaks
 
 
 def installed(library: str) -> str | None:
-    """The installed version of a library, None when it is not there. Imports nothing."""
+    """The installed version of a library, None when it is not there. Does not import it."""
+    from importlib.metadata import PackageNotFoundError, version  # late: a help page needs no versions
+
     try:
         return version(library)
     except PackageNotFoundError:
