@@ -63,7 +63,7 @@ class DPO(FromRecords):
         if self.reference == "precomputed":
             groups = [precomputed(policy, group) for group in batches.groups]
             batches = Batches(groups, batches.size, batches.seed)
-        return RecordSource([batches])
+        return RecordSource([batches], {"used": len(batches)})
 
 
 class KTO(FromRecords):

@@ -56,7 +56,8 @@ class FromRecords(Config):
         Raises:
             DataError: no row carries what the channel needs.
         """
-        return RecordSource([record_batches(policy, self.records, self.channel, self, seed=seed)])
+        batches = record_batches(policy, self.records, self.channel, self, seed=seed)
+        return RecordSource([batches], {"used": len(batches)})
 
 
 class SFT(FromRecords):

@@ -91,7 +91,7 @@ def _lines(
             of = f"/{total}" if total is not None else ""
             note(f"{description}: {done}{of}, {now - started:.0f} s{words}")
 
-    with listening(lambda share, words: say(f" ({words})")):
+    with listening(lambda share, words: say(f"; now {words}")):
         for item in iterable:
             yield item
             done += size(item)

@@ -57,6 +57,8 @@ def run(config: TrainVerb, out: Path) -> dict[str, Any]:
         source = method.source(policy, seed=loop_config.loop.seed)
         if isinstance(source, Counted) and is_first_worker():
             write_json(out / ROWS, dict(source.rows))
+            if source.rows:
+                note(f"rows: {', '.join(f'{count:,} {what}' for what, count in source.rows.items())}")
         train(policy, source, loop_config, run_dir, companions=policy.companions(steps=config.loop.steps))
         if is_first_worker():
             policy = _whole(policy, config, run_dir)

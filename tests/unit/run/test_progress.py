@@ -56,7 +56,7 @@ def test_one_long_item_is_no_silence(capsys: pytest.CaptureFixture[str], monkeyp
             beat(0.5, "1 of 3 answers")
     beat(0.9, "unheard")
     assert capsys.readouterr().err.splitlines() == [
-        "evaluate x: 0/5, 0 s (1 of 3 answers)",
+        "evaluate x: 0/5, 0 s; now 1 of 3 answers",
         "evaluate x: 3/5, 0 s",
         "evaluate x: 5/5, 0 s",
     ]
