@@ -2,8 +2,9 @@
 
 Valid answers are clustered by the normal form of the action; answers in words also by their meaning, where a judge is
 given. The largest cluster decides when it is alone at the top and holds at least ``max(2, ceil(N / 2))`` of the N
-teachers that gave an action. An action that cannot be learnt (cut off, malformed, against its tool's schema) counts in
-N and in no cluster: it is a vote against. Teachers that gave no action (an error, nothing to say) do not vote.
+teachers that gave an action. An action that cannot be learnt (cut off, malformed, against its tool's schema, the words
+of the hint that the teacher was told) counts in N and in no cluster: it is a vote against. Teachers that gave no action
+(an error, nothing to say) do not vote.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import msgspec
 
 from postgrad.core.message import Message
 from postgrad.signals.actions import learnable, normal_form
-from postgrad.signals.text_judges import SameText, exact
-from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
+from postgrad.signals.text_judges import SameText, exact, plain_words
+from postgrad.teachers.replay import TOLD_A_HINT, ReplayedStep, TeacherAnswer
 from postgrad.teachers.validity import CUT_OFF, Invalid, invalid_reason
 
-Drop = Literal["no_answer", "tie", "low_agreement", "truncated"] | Invalid
+Drop = Literal["no_answer", "tie", "low_agreement", "truncated", "repeats_hint"] | Invalid
 GOLD = "gold answers"
+_REPEATED = 0.75  # of an answer's words, from here on it is the hint said again
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -119,4 +121,12 @@ def fault_of(said: TeacherAnswer, action: Message, replayed: ReplayedStep) -> Dr
     """Why a teacher's action cannot be learnt, or None."""
     if said.answer.stop_reason in CUT_OFF:
         return "truncated"
-    return invalid_reason(action, replayed.ask.tools)
+    return invalid_reason(action, replayed.ask.tools) or ("repeats_hint" if _repeats_hint(said, action) else None)
+
+
+def _repeats_hint(said: TeacherAnswer, action: Message) -> bool:
+    """Whether an answer in words is hardly more than the hint, as small models give it back: it answers nobody."""
+    if said.hint is None or TOLD_A_HINT not in said.kind or action.tool_calls:
+        return False
+    told, words = set(plain_words(said.hint)), plain_words(action.text)
+    return bool(words) and sum(word in told for word in words) >= _REPEATED * len(words)

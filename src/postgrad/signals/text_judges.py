@@ -46,10 +46,11 @@ def exact(context: Sequence[Message], one: str, other: str) -> bool:
 
 def words(context: Sequence[Message], one: str, other: str) -> bool:
     """The words are equal, whatever their case and the marks between them; signs at numbers count."""
-    return _plain(one) == _plain(other)
+    return plain_words(one) == plain_words(other)
 
 
-def _plain(text: str) -> list[str]:
+def plain_words(text: str) -> list[str]:
+    """The words and numbers of a text, in lower case."""
     return _WORDS.findall(unicodedata.normalize("NFKC", text).casefold())
 
 

@@ -28,6 +28,8 @@ from postgrad.teachers.prices import FREE, Price
 from postgrad.teachers.schedule import Item, Schedule, ask_of
 
 Hinter = Callable[[Trace, Step], str | None]
+TOLD_A_HINT = "told a hint"
+"""In the kind of a teacher that got a hint without the answer in it; one that was told the answer should repeat it."""
 
 
 def no_hint(trace: Trace, step: Step) -> None:

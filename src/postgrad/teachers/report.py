@@ -17,6 +17,8 @@ from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
 from postgrad.teachers.validity import CUT_OFF, invalid_reason
 
 _DOLLARS = 9  # digits
+TOO_LONG = "too_long"
+"""Stop reason of a local model that was asked more than its context holds (`models.actor`)."""
 
 
 def report(
@@ -31,8 +33,8 @@ def report(
 
     `cost` is what this run paid in US dollars, `value` what the answers cost whenever they were bought, `uncertain`
     what may have been billed for calls that broke off. `truncated` answers hit their limit of tokens: nobody learns
-    from them. `errors` counts asks that nobody answered, by kind; `retries` tries that failed. p50, p95 and p99 are
-    seconds per answer.
+    from them. `too_long` steps do not fit in a local model's context, so that it gave no answer. `errors` counts asks
+    that nobody answered, by kind; `retries` tries that failed. p50, p95 and p99 are seconds per answer.
     """
     return {teacher.name: _one(replayed, teacher, lines) for teacher in teachers}
 
@@ -83,6 +85,7 @@ def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Lin
         "abstentions": len(silent),
         "refusals": dict(Counter(_reason(said) for said in silent)),
         "truncated": sum(said.answer.message is not None and said.answer.stop_reason in CUT_OFF for said in answers),
+        "too_long": sum(said.answer.stop_reason == TOO_LONG for said in silent),
         "invalid": sum(invalid.values()),
         "invalid_reasons": dict(invalid),
         "hinted": sum(said.hint is not None for said in answers),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.trace import Trace
+from postgrad.core.words import counted
 from postgrad.run.progress import note, track
-from postgrad.signals.agreement import GOLD
+from postgrad.signals.agreement import GOLD, Agreement
 from postgrad.signals.choices import build_choices
 from postgrad.signals.distillation import Levels, build_distilled
 from postgrad.signals.hint_layers import Hints
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 Redact = Callable[[ReplayedStep], ReplayedStep]
 OfTrace = Callable[[Trace, list[Site]], Iterable[Made]]
+_UNVOTED: dict[Kind, str] = {"preference": "low_agreement", "hinted": "no_hint"}
+"""Why the kinds that need a majority give no row where only one teacher answered."""
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Rows:
     redact: Redact
     levels: Levels = field(default_factory=Levels)
     made: Counter[Kind] = field(default_factory=Counter)
+    unvoted: Counter[Kind] = field(default_factory=Counter)
 
     def of(self, kinds: list[Kind]) -> Iterator[tuple[Kind, Made]]:
         """Every row or reason, with its kind.
@@ -60,7 +64,6 @@ class Rows:
             ConfigError: nobody gave what is to be imitated, or a model cannot be made.
             DataError: an input is missing or broken, a judge judges by place, or a tokenizer is refused.
         """
-        self._tell_of_an_only_teacher(kinds)
         for kind in kinds:
             for one in self._from_replays(kind):
                 yield kind, self._counted(kind, one)
@@ -70,6 +73,7 @@ class Rows:
         if "outcome" in kinds:
             yield from (("outcome", one) for one in build_outcomes(self._traces))
         yield from (("taken", one) for one in self._mixed_in())
+        self._tell_of_an_only_teacher(kinds)
 
     @cached_property
     def replayed(self) -> list[ReplayedStep]:
@@ -126,16 +130,29 @@ class Rows:
         return list(dict.fromkeys(name for step in self.replayed for name in step.answers))
 
     def _tell_of_an_only_teacher(self, kinds: list[Kind]) -> None:
-        """One line on what its word is taken for, and what it is no majority for."""
+        """What its word is taken for, what was lost because it is no majority, and where it only talks."""
         alone = [kind for kind in kinds if kind in ("sft", "distill")]
-        voted = [kind for kind in kinds if kind in ("preference", "hinted")]
-        if self.config.imitate or not (alone or voted) or len(self._names) != 1:
+        voted = [kind for kind in kinds if self.unvoted[kind]]
+        if len(self._names) != 1:
+            return
+        if alone:
+            self._tell_of_words_for_calls(alone)
+        if self.config.imitate or not (alone or voted):
             return
         (name,) = self._names
         told = [f"its own actions are imitated ({', '.join(alone)})"] if alone else []
         if voted:
             told.append(f"it is no majority ({', '.join(voted)}): --imitate {name} takes its word there too")
         note(f"one teacher, {name}: {'; '.join(told)}")
+
+    def _tell_of_words_for_calls(self, kinds: Sequence[Kind]) -> None:
+        """Such rows are kept, for to stop calling may be right; a weak teacher's teach a student to stop too early."""
+        choice = self._choice(alone=True)
+        called = (choice.of(step) for step in self.replayed if step.action.tool_calls)
+        talks = sum(isinstance(said, Agreement) and not said.action.tool_calls for said in called)
+        if talks:
+            where = f"at {counted(talks, 'step')} where the student called a tool {self._names[0]} answers in words"
+            note(f"{where}: these rows are kept ({', '.join(kinds)}), look at them if it should have called one")
 
     def _choice(self, *, alone: bool) -> Choice:
         """Whose action counts; with `alone` that of an only teacher, where nobody is named."""
@@ -189,6 +206,7 @@ class Rows:
 
     def _counted(self, kind: Kind, one: Made) -> Made:
         self.made[kind] += one.record is not None
+        self.unvoted[kind] += one.dropped == _UNVOTED.get(kind, "")
         return one
 
     def _hints(self) -> Hints:

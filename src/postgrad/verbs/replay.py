@@ -32,8 +32,8 @@ from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import FREE
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
 from postgrad.teachers.report import what_was_sent
+from postgrad.verbs import replay_notes
 from postgrad.verbs.command import verb_command
-from postgrad.verbs.replay_notes import tell_of_broken_calls, tell_of_prompt_caches, tell_of_the_bill
 from postgrad.verbs.replay_table import show
 from postgrad.verbs.selection import Prospects, Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
 from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
@@ -128,7 +128,7 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
     if not steps:
         raise DataError("the store has no step to replay", got=str(config.store), do="try --steps all")
     plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens).add(store.traces()).told()
-    tell_of_prompt_caches(plan)
+    replay_notes.tell_of_prompt_caches(plan)
     if config.plan:
         return _planned(config, steps, plan)
     replayed = _replayed(config, out, desk, steps)
@@ -211,6 +211,7 @@ def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> lis
             replayed.append(step)
     finally:
         write_json(out / SENT, what_was_sent(desk.teachers, desk.gateway.journal))
+    replay_notes.tell_of_left_out_steps(out / REPLAYED, replayed)
     write_records(out / REPLAYED, replayed)
     return replayed
 
@@ -244,8 +245,8 @@ def _result(
 
     lines, budget = desk.gateway.journal.this_run(), desk.gateway.budget
     teachers = report(replayed, desk.teachers, lines)
-    tell_of_broken_calls(budget.uncertain)
-    tell_of_the_bill(plan, teachers)
+    replay_notes.tell_of_broken_calls(budget.uncertain)
+    replay_notes.tell_of_the_bill(plan, teachers)
     return {
         "selected": sum(map(len, steps.values())),
         "steps": len(replayed),
@@ -271,12 +272,15 @@ def _total(parts: Mapping[str, Mapping[str, Any]], key: str) -> float:
 
 
 def exit_code(result: dict[str, Any]) -> int:
-    """3 where a teacher was asked and could not be reached for a single answer: the same command may work later."""
-    for teacher in result["teachers"].values():
-        errors = teacher.get("errors", {})
-        if errors and not teacher["answers"] and set(errors) <= OUTSIDE:
-            return _FAILED
-    return 0
+    """3, and the error line, where a teacher could not be reached for a single answer: it may work later."""
+    unreached = {
+        name: teacher
+        for name, teacher in result["teachers"].items()
+        if (errors := teacher.get("errors")) and not teacher["answers"] and set(errors) <= OUTSIDE
+    }
+    if unreached:
+        replay_notes.tell_of_the_unreached(unreached, Path(result["replayed"]).parent)
+    return _FAILED if unreached else 0
 
 
 command = verb_command(

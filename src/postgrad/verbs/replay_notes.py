@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from postgrad.core.errors import DataError
+from postgrad.core.words import counted
 from postgrad.run.progress import note
+from postgrad.teachers.replay import ReplayedStep
 
 _OFF = 0.1  # of a planned price a call: from here on the difference is told
 Teachers = Mapping[str, Mapping[str, Any]]
@@ -38,3 +46,34 @@ def tell_of_broken_calls(uncertain: float) -> None:
     if uncertain:
         told = f"calls that broke off may have been billed: up to {uncertain:.6f} US dollars"
         note(f"{told}, which count against the budget; --calls.release true once the provider's bill says otherwise")
+
+
+class _Place(msgspec.Struct):
+    """Which step a line of replayed.jsonl is about."""
+
+    trace: str
+    step: int
+
+
+def tell_of_left_out_steps(path: Path, replayed: Sequence[ReplayedStep]) -> None:
+    """Steps of an earlier run that the file at `path` will not hold any more."""
+    from postgrad.signals.records import read_lines
+
+    earlier: set[tuple[str, int]] = set()
+    with suppress(DataError):  # there is none, or what cannot be read is nobody's loss
+        earlier.update((place.trace, place.step) for place in read_lines(path, _Place))
+    left = len(earlier - {(step.trace, step.step) for step in replayed})
+    if left:
+        verb, whose = ("is", "its") if left == 1 else ("are", "their")
+        told = f"{counted(left, 'step')} of the earlier run {verb} not among these {len(replayed)}"
+        note(f"{told}: {whose} answers stay in the cache")
+
+
+def tell_of_the_unreached(teachers: Teachers, folder: Path) -> None:
+    """The error line of a replay that made its result, though not with everyone."""
+    told = []
+    for name, one in teachers.items():
+        kinds = ", ".join(f"{count} {kind}" for kind, count in one["errors"].items())
+        told.append(f"{name} could not be reached: 0 of {counted(one['abstentions'], 'step')} answered ({kinds})")
+    again = f"to go on: postgrad replay --resume {shlex.quote(str(folder))}"
+    note(f"error: {'; '.join(told)}; {again} (what was answered is not asked again)")

@@ -31,16 +31,23 @@ def _plan(result: dict[str, Any]) -> Any:
 def _replay(result: dict[str, Any]) -> Any:
     done = f"{result['steps']} of {counted(result['selected'], 'step')} replayed"
     title = f"{done}, {_dollars(result['cost'])} US dollars"
-    columns = ("what it is", "answers", "cut off", "invalid", "errors", "calls", "cached", "US dollars")
+    columns = ("what it is", "answers", "cut off", "too long", "invalid", "errors", "calls", "cached", "US dollars")
     rows = []
     for name, one in result["teachers"].items():
         errors = ", ".join(f"{count} {kind}" for kind, count in one["errors"].items()) or "0"
-        counts = (one["answers"], one["truncated"], one["invalid"], errors, one["calls"], one["cached"])
+        unfit = (one["truncated"], one.get("too_long", 0), one["invalid"])  # results of older versions lack `too_long`
+        counts = (one["answers"], *unfit, errors, one["calls"], one["cached"])
         seconds = ["-" if one[key] is None else f"{one[key]:.2f}" for key in ("p50", "p95")]
         rows.append((name, one["kind"], *map(str, counts), _dollars(one["cost"]), *seconds))
     stopped = "stopped: the next call might have gone over the budget; a higher --budget goes on"
-    below = stopped if result["stopped_by_budget"] else ""
-    return _table(title, (*columns, "p50 s", "p95 s"), rows, below=below)
+    below = [stopped] if result["stopped_by_budget"] else []
+    below += [_too_long(name, one["too_long"]) for name, one in result["teachers"].items() if one.get("too_long")]
+    return _table(title, (*columns, "p50 s", "p95 s"), rows, below="\n".join(below))
+
+
+def _too_long(name: str, count: int) -> str:
+    fit = "does not fit" if count == 1 else "do not fit"
+    return f"{name}: {counted(count, 'step')} {fit} in its context (too_long), so it gave no answer there"
 
 
 def _dollars(amount: float) -> str:

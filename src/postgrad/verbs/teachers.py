@@ -26,7 +26,7 @@ from postgrad.teachers.journal import Journal
 from postgrad.teachers.network import NetworkTeacher, Redact
 from postgrad.teachers.prices import FREE, Batch, Price, read_prices
 from postgrad.teachers.provider import Provider
-from postgrad.teachers.replay import Hinter, Teacher, no_hint
+from postgrad.teachers.replay import TOLD_A_HINT, Hinter, Teacher, no_hint
 from postgrad.teachers.tokens import Scale, by_tokenizer
 from postgrad.verbs.teacher_config import BatchPrice, Failover, PriceConfig, TeacherConfig
 
@@ -232,7 +232,7 @@ class _Maker:
 
     def _note(self) -> str:
         """What sets it apart from the bare actor, for reports."""
-        told = {"none": "", "template": "told a hint", "gold": "told the gold answer"}[self.config.hint]
+        told = {"none": "", "template": TOLD_A_HINT, "gold": "told the gold answer"}[self.config.hint]
         return ", ".join(part for part in (told, "constrained" if self.config.constrained else "") if part)
 
     def _hinter(self) -> Hinter:

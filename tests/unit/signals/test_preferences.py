@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from postgrad.core.actor import Answer, Ask
 from postgrad.core.message import Message, Text
@@ -71,6 +72,28 @@ def test_a_cut_off_answer_is_no_vote_for_what_it_began_to_say() -> None:
     cut = TeacherAnswer(Answer(act(Text("The wea")), "x", stop_reason="length"), "local model")
     step = replayed({})
     assert agree(ReplayedStep("t", 0, step.ask, OSLO, {"a": cut, "b": cut})) == "truncated"
+
+
+HINT = "Give every required argument: city is missing."
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "dropped"),
+    [
+        ("Give every required argument: city is missing", "local model, told a hint", "repeats_hint"),
+        ("Sorry: give EVERY required argument, city", "local model, told a hint", "repeats_hint"),  # 5 of 6 words
+        ("Sorry, but which city shall it be: every required one?", "local model, told a hint", None),  # 3 of 10
+        ("Give every required argument: city is missing", "local model, told the gold answer", None),
+    ],
+)
+def test_an_answer_that_is_the_hint_again_is_not_learnt(said: str, kind: str, dropped: str | None) -> None:
+    step = replayed({"a": None})
+    answers = {"a": TeacherAnswer(Answer(Message.of("assistant", said), "a"), kind, HINT)}
+    (made,) = build_imitations([replace(step, answers=answers)], Choice("a"))
+    assert (made.dropped, made.record is None) == (dropped, dropped is not None)
+    called = {"a": TeacherAnswer(Answer(ROME, "a"), kind, '{"city": "Rome"}')}
+    (made,) = build_imitations([replace(step, answers=called)], Choice("a"))
+    assert made.record is not None
 
 
 def test_a_broken_schema_is_named_and_learnt_from_by_nobody() -> None:

@@ -52,6 +52,7 @@ def test_report_by_hand(tmp_path: Path) -> None:
         "abstentions": 2,
         "refusals": {"refused: 400 too long": 1, "nothing to say": 1},
         "truncated": 0,
+        "too_long": 0,
         "invalid": 2,
         "invalid_reasons": {"against_schema": 1, "empty": 1},
         "hinted": 0,

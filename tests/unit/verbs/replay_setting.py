@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Feedback, Trace
 from postgrad.teachers.scripted import ScriptedActor
@@ -58,6 +59,19 @@ class Shy(ScriptedActor):
     def from_config(cls, config: TeacherConfig) -> Shy:
         """By its name in the recipe."""
         return cls(config.name, lambda ask: Message.of("assistant", "I would rather not."))
+
+
+class Small(ScriptedActor):
+    """A model whose context holds nothing."""
+
+    def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
+        """As a local model abstains."""
+        return [Answer(None, self.name, "too_long") for _ in asks]
+
+    @classmethod
+    def from_config(cls, config: TeacherConfig) -> Small:
+        """By its name in the recipe."""
+        return cls(config.name, {})
 
 
 class Unsaid(Sure):

@@ -241,6 +241,20 @@ def test_an_only_teacher_is_learnt_from_but_is_no_majority(tmp_path: Path, capsy
     assert build(tmp_path / "b", replays=tmp_path, kinds=["preference"], imitate="a")["records"]["preference"] == 1
 
 
+def test_of_an_only_teacher_only_what_was_lost_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both sites have a template, so no hinted row is lost; the student calls at all three steps, the teacher talks."""
+    store = make_store(tmp_path, weather_traces())
+    path = replayed(tmp_path, store, teachers=[TEACHERS[2]])
+    capsys.readouterr()
+    result = build(tmp_path / "a", store=store, replays=path, kinds=["sft", "preference", "hinted"])
+    assert (result["records"]["sft"], result["records"]["hinted"]) == (3, 2)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "it is no majority (preference): --imitate shy" in told
+    assert "at 3 steps where the student called a tool shy answers in words: these rows are kept (sft)" in told
+    build(tmp_path / "b", store=store, replays=path, kinds=["hinted"])
+    assert "one teacher" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["kinds", "recipe"])
 def test_nothing_is_no_choice_of_what_to_build(tmp_path: Path, option: str) -> None:
     with pytest.raises(ConfigError, match=f"{option} needs a value"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
 from postgrad.core.actor import Sampling
 from postgrad.core.canonical import canonical_json
@@ -35,6 +37,12 @@ def http(endpoint: Endpoint | str, **more: Any) -> dict[str, Any]:
 
 def config(store: Path, *teachers: dict[str, Any], **more: Any) -> ReplayConfig:
     return load(CONFIG, None, {"store": str(store), "teachers": list(teachers), **more})
+
+
+def printed(result: dict[str, Any]) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(show(result))
+    return console.export_text()
 
 
 def test_error_sites_are_replayed_and_reported(tmp_path: Path) -> None:
@@ -111,12 +119,40 @@ def test_the_same_command_asks_only_what_is_missing_wherever_the_server_is(tmp_p
     assert (again["calls"], again["cached"], again["errors"]) == (2, 1, {})
 
 
-def test_a_teacher_that_nobody_can_reach_is_exit_code_3(tmp_path: Path) -> None:
+def test_a_teacher_that_nobody_can_reach_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = make_store(tmp_path, weather_traces())
     result = run(config(store, SURE, http("http://127.0.0.1:9/v1")), tmp_path / "out")
     assert (result["steps"], result["errors"]) == (2, {"connection": 2})
     assert exit_code(result) == 3
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: http could not be reached: 0 of 2 steps answered (2 connection); to go on: ")
+    assert f"postgrad replay --resume {tmp_path / 'out'} (what was answered is not asked again)" in told
     show(result)
+
+
+def test_steps_that_do_not_fit_are_counted_and_told(tmp_path: Path) -> None:
+    small = {"name": "small", "kind": "unit.verbs.replay_setting:Small"}
+    result = run(config(make_store(tmp_path, weather_traces()), SURE, small), tmp_path / "out")
+    assert {name: (one["answers"], one["too_long"]) for name, one in result["teachers"].items()} == {
+        "sure": (2, 0),
+        "small": (0, 2),
+    }
+    told = printed(result)
+    assert "too long" in told
+    assert "small: 2 steps do not fit in its context (too_long)" in told
+    assert "sure: " not in told
+
+
+def test_a_run_of_fewer_steps_says_what_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three steps, then one of them: two are left out; then all again: none is."""
+    store = make_store(tmp_path, weather_traces())
+    run(config(store, SURE, steps="all"), tmp_path / "out")
+    assert "earlier run" not in capsys.readouterr().err
+    run(config(store, SURE, steps="all", limit=1), tmp_path / "out")
+    told = "2 steps of the earlier run are not among these 1: their answers stay in the cache"
+    assert told in capsys.readouterr().err
+    run(config(store, SURE, steps="all"), tmp_path / "out")
+    assert "earlier run" not in capsys.readouterr().err
 
 
 def test_a_budget_stops_the_replay_keeps_what_it_has_and_counts_earlier_runs(tmp_path: Path) -> None:
