@@ -9,7 +9,7 @@
     │   └── DeadChannel  a weighted channel with no items or no gradient
     └── OutsideFailure   network, disk, a killed worker                    exit code 3
 
-A gate that says no is no error: it is a verdict (exit code 1).
+A gate that says no is no error: it is a verdict (exit code 1); promoting against it is an error with the same code.
 Errors are caught only at a boundary (command line, endpoint, foreign file) and turned into data there.
 """
 

@@ -30,6 +30,7 @@ from postgrad.core.report import Comparison, Report, Unmeasured, Verdict
 from postgrad.evaluate.pairing import Pairing
 from postgrad.evaluate.policy import GatePolicy
 from postgrad.evaluate.statistics import Paired, holm, items_to_detect, items_without_flips
+from postgrad.run.nearest import nearest
 
 __all__ = ["GatePolicy", "gate"]
 
@@ -72,7 +73,8 @@ def _pairing(name: str, parent: Report, candidate: Report) -> Pairing | Unmeasur
     for side, report in (("parent", parent), ("candidate", candidate)):
         if name not in report.scores:
             known = (gap.reason for gap in report.unmeasured if gap.benchmark == name)
-            return Unmeasured(name, f"the {side} has no score: {next(known, 'it was not evaluated')}")
+            absent = f"it was not evaluated ({nearest(name, report.scores)})"
+            return Unmeasured(name, f"the {side} has no score: {next(known, absent)}")
     return Pairing.of(parent.scores[name], candidate.scores[name])
 
 

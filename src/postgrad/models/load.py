@@ -15,7 +15,7 @@ from postgrad.models.adapter.config import AdapterConfig
 from postgrad.models.adapter.folder import ADAPTER_CONFIG, base_of, read_adapter, read_note
 from postgrad.models.adapter.quantised import loading_in_4_bits
 from postgrad.models.adapter.variants import QLora
-from postgrad.models.resolve import TINY_RANDOM, resolve_model
+from postgrad.models.resolve import TINY_RANDOM, require_reachable, resolve_model
 from postgrad.models.tiny import byte_tokenizer, tiny_model
 
 
@@ -34,6 +34,8 @@ def load_tokenizer(source: Path | str) -> PreTrainedTokenizerBase:
         return byte_tokenizer()
     if is_adapter(source) and not (source / "tokenizer_config.json").exists():
         return load_tokenizer(resolve_model(base_of(source)))
+    if isinstance(source, str):
+        require_reachable(source)
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(source))
     except (OSError, ValueError) as error:
@@ -58,6 +60,8 @@ def load_plain(source: Path | str, *, dtype: torch.dtype, adapter: AdapterConfig
     if is_adapter(source):
         merged: PreTrainedModel = load_adapted(source, dtype=dtype)[0].merge_and_unload()
         return merged
+    if isinstance(source, str):
+        require_reachable(source)
     disable_progress_bar()  # a bar per load would drown those of the run
     quantised = {} if held is None else loading_in_4_bits(held, dtype=dtype)
     try:

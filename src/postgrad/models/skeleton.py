@@ -30,7 +30,7 @@ from postgrad.models.adapter.config import AdapterConfig
 from postgrad.models.adapter.folder import base_of
 from postgrad.models.load import is_adapter
 from postgrad.models.recompute import compute_again
-from postgrad.models.resolve import TINY_RANDOM, resolve_model
+from postgrad.models.resolve import TINY_RANDOM, require_reachable, resolve_model
 from postgrad.models.selfcheck import FOREIGN_ERRORS
 from postgrad.models.tiny import tiny_model
 
@@ -81,6 +81,8 @@ def skeleton(name: str, adapter: AdapterConfig | None) -> nn.Module:
 def _configuration(source: Path | str) -> Any:
     if source == TINY_RANDOM:
         return tiny_model().config
+    if isinstance(source, str):
+        require_reachable(source)
     try:
         return AutoConfig.from_pretrained(str(source))
     except (OSError, ValueError) as error:

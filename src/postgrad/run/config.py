@@ -17,7 +17,7 @@ from pydantic import ConfigDict, ValidationError
 from postgrad.core.errors import ConfigError
 from postgrad.core.strict import Strict
 from postgrad.run.problems import explain, problems_of
-from postgrad.run.schema import fields_of, is_list
+from postgrad.run.schema import fields_of, is_list, type_name
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -50,7 +50,7 @@ def load(Model: type[ConfigT], recipe: Path | None = None, overrides: Mapping[st
     from postgrad.run.yaml import read_yaml  # a help page, which reads none, need not load YAML's rules
 
     data = read_yaml(recipe) if recipe is not None else {}
-    source = str(recipe) if recipe is not None else "defaults"
+    source = str(recipe) if recipe is not None else ""
     texts = dict(overrides or {})
     _refuse_conflicts(texts)
     try:
@@ -102,6 +102,16 @@ def _is_text_problem(key: str, error: ValidationError) -> bool:
     )
 
 
+def _as_typed(Model: type[Config], key: str, value: Any) -> Any:
+    """The text that was typed; in a list where nothing but a list fits, so that a wrong item is told as one."""
+    field = fields_of(Model).get(key)
+    if not isinstance(value, str) or field is None or not is_list(field.annotation):
+        return value
+    if value.lstrip().startswith("["):
+        return _parsed(Model, key, value)
+    return value if " | " in type_name(field.annotation).removesuffix(" | null") else [value]
+
+
 def _refuse_conflicts(overrides: Mapping[str, Any]) -> None:
     """`--lora 8 --lora.rank 4`: one of them would be lost without a word."""
     for key in overrides:
@@ -116,7 +126,7 @@ def _with_overrides(
     """A copy of `data` with every override in its place."""
     merged: dict[str, Any] = _copied(data)
     for key, value in overrides.items():
-        parsed = value if key in verbatim else _parsed(Model, key, value)
+        parsed = _as_typed(Model, key, value) if key in verbatim else _parsed(Model, key, value)
         _put(merged, key, parsed)
     return merged
 

@@ -33,11 +33,19 @@ def outline(target: str) -> Outline:
     found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     document = ast.get_docstring(found) or ""
     told = _attributes(document) | _below(found)
-    fields = [
-        FieldLine(node.target.id, _type(node.annotation, module), _default(node.value), told.get(node.target.id, ""))
-        for node in found.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not _is_class_variable(node)
-    ]
+    fields: list[FieldLine] = []
+    for node in found.body:
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or _is_class_variable(node):
+            continue
+        key = node.target.id
+        if isinstance(node.value, ast.Call):  # a section with defaults of its own: its fields in its place
+            inner = outline(_defined(ast.unparse(node.annotation), module))
+            for line in inner.fields:
+                description = line.description or told.get(key, "")
+                fields.append(line._replace(path=f"{key}.{line.path}", description=description))
+        else:
+            default = _default(node.value, module)
+            fields.append(FieldLine(key, _type(node.annotation, module), default, told.get(key, "")))
     return Outline(document.partition("\n\n")[0].replace("\n", " "), fields)
 
 
@@ -97,21 +105,43 @@ def _type(node: ast.expr, module: str) -> str:
 
 
 def _alias(name: str, module: str) -> str:
+    value, place = _value(name, module)
+    return _type(value, place) if value is not None else ""
+
+
+def _value(name: str, module: str) -> tuple[ast.expr | None, str]:
+    """What is assigned to a name, in the module or in the one of postgrad that it comes from, and which that is."""
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
-            return _type(node.value, module)
+            return node.value, module
+    origin = _origin(name, module)
+    return _value(*origin) if origin is not None else (None, module)
+
+
+def _origin(name: str, module: str) -> tuple[str, str] | None:
+    """The name and the module of postgrad that `name` is imported from."""
+    for node in _tree(module).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postgrad."):
             original = next((one.name for one in node.names if (one.asname or one.name) == name), None)
             if original is not None:
-                return _alias(original, str(node.module))
-    return ""
+                return original, str(node.module)
+    return None
 
 
-def _default(node: ast.expr | None) -> str:
+def _defined(name: str, module: str) -> str:
+    """Where a class is defined, as "module:Class"."""
+    origin = _origin(name, module)
+    return _defined(*origin) if origin is not None else f"{module}:{name}"
+
+
+def _default(node: ast.expr | None, module: str) -> str:
     if node is None:
         return "required"
+    if isinstance(node, ast.Name):
+        node = _value(node.id, module)[0] or node
+    match node:
+        case ast.BinOp(ast.Constant(int(number)), ast.LShift(), ast.Constant(int(bits))):  # 1 << 21
+            return f"default {number << bits}"
     text = ast.unparse(node).strip("'\"")
-    if isinstance(node, ast.Call):  # a section with defaults of its own
-        return "default {}"
     words = {"None": "null", "True": "true", "False": "false"}
     return f"default {words.get(text, text)}"

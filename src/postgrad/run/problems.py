@@ -45,7 +45,12 @@ def _merged(problems: Sequence[ErrorDetails]) -> list[ErrorDetails]:
             found[place]["loc"] = place
         elif told["msg"].startswith(_INPUT) and problem["msg"].startswith(_INPUT):
             told["msg"] += " or " + problem["msg"].removeprefix(_INPUT)
-    return list(found.values())
+    # a list that is too short for the items that were refused is told by the items
+    return [told for place, told in found.items() if told["type"] != "too_short" or not _has_inner(place, found)]
+
+
+def _has_inner(place: tuple[int | str, ...], found: Collection[tuple[int | str, ...]]) -> bool:
+    return any(len(other) > len(place) and other[: len(place)] == place for other in found)
 
 
 def problems_of(error: ValidationError, *, open_paths: Collection[tuple[int | str, ...]] = ()) -> list[ErrorDetails]:
@@ -67,17 +72,24 @@ def _line(Model: type[BaseModel], problem: ErrorDetails, *, source: str, overrid
     location = problem["loc"]
     path = ".".join(str(part) for part in location)
     typed = any(f"{path}.".startswith(f"{key}.") or key.startswith(f"{path}.") for key in overrides)
-    where = f"--{path}" if typed else f"'{path}' in {source}"
+    where = f"--{path}" if typed else f"'{path}' in {source}" if source else f"'{path}'"
     if problem["type"] == "extra_forbidden":
         return f"unknown key {where}: {_suggestion(Model, location)}"
     if problem["type"] == "missing":
-        return f"missing {where}: give it in the recipe or as --{path}"
+        return f"missing {where}: give it in {'the' if source else 'a'} recipe or as --{path}"
     message = problem["msg"].removeprefix("Value error, ")
     if not location:
-        return f"{source}: {message}"
+        return f"{source}: {message}" if source else message
     written = overrides.get(path)  # `yes` was typed, not True
     got = _shortened(written if isinstance(problem["input"], bool) and isinstance(written, str) else problem["input"])
-    return f"{where}: got {got}, expected {_expected(message)}"
+    return f"{where}: got {got}, expected {_expected(message)}{_meant(problem)}"
+
+
+def _meant(problem: ErrorDetails) -> str:
+    """The nearest of the names that were allowed, where one is near."""
+    allowed = re.findall("'([^']*)'", problem["msg"]) if problem["type"] == "literal_error" else []
+    close = difflib.get_close_matches(str(problem["input"]), allowed, n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 def _expected(message: str) -> str:

@@ -24,24 +24,30 @@ class FieldLine(NamedTuple):
 def schema_lines(Model: type[BaseModel]) -> list[FieldLine]:
     """Every field of `Model` and of its sections, in the order of declaration."""
     return [
-        FieldLine(path, type_name(field.annotation), _default(field), " ".join((field.description or "").split()))
-        for path, field in fields_of(Model).items()
+        FieldLine(
+            path,
+            type_name(field.annotation),
+            f"required with {within}" if within and field.is_required() else _default(field),
+            " ".join((field.description or "").split()),
+        )
+        for path, field, within in _walk(Model, "", "")
     ]
 
 
 def fields_of(Model: type[BaseModel]) -> dict[str, FieldInfo]:
     """Dotted path -> field. Sections are opened up; `[]` stands for a list's item, `NAME` for a mapping's key."""
-    return dict(_walk(Model, ""))
+    return {path: field for path, field, _ in _walk(Model, "", "")}
 
 
-def _walk(Model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+def _walk(Model: type[BaseModel], prefix: str, within: str) -> Iterator[tuple[str, FieldInfo, str]]:
+    """Path, field and the section around it that may be left out, if any."""
     for name, field in Model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         sections = _sections(field.annotation)
         if not sections:
-            yield path, field
+            yield path, field, within
         for step, section in sections:
-            yield from _walk(section, f"{path}{step}.")
+            yield from _walk(section, f"{path}{step}.", within if step or field.is_required() else path)
 
 
 def _sections(annotation: Any) -> list[tuple[str, type[BaseModel]]]:

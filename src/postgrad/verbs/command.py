@@ -80,7 +80,9 @@ def verb_command(
     parameters.append(click.Option(["--json"], is_flag=True, help="One JSON object on stdout, all else on stderr."))
     if options.get("keeps_run", True):
         names = ["--run"] if "-o" in (options.get("short") or {}) else ["--run", "-o"]
-        parameters.append(click.Option(names, metavar="DIR", help=f"Run folder [runs/{name}-TIME]."))
+        default_run = options.get("default_run")
+        place = f"runs/{name}-TIME" if default_run is None else default_run(CONFIG.model_construct())
+        parameters.append(click.Option(names, metavar="DIR", help=f"Run folder [{place}]."))
         parameters.append(click.Option(["--resume"], metavar="DIR", help="Go on in this run folder; takes no options."))
     if options.get("positional"):
         named = options.get("recipe_names", ())
@@ -157,9 +159,19 @@ class Verb:
         file = find_recipe(recipe) if recipe else None
         if file is not None and "recipe_field" in self.options:
             overrides.setdefault(self.options["recipe_field"], str(file.parent.resolve()))
+        if positional is None and file is None and not overrides:
+            self._require_nothing()
         config = load(self.CONFIG, file, overrides)
         rest = click.get_current_context().meta.get(REST)
         return config if rest is None else config.model_copy(update={self.options["rest"]: rest})
+
+    def _require_nothing(self) -> None:
+        """Refuse a bare verb that cannot do without: what its recipe may be is worth more than the key."""
+        missing = [name for name, field in self.CONFIG.model_fields.items() if field.is_required()]
+        if missing:
+            expected = f"a recipe, or {' and '.join(f'--{name}' for name in missing)}"
+            do = f"`postgrad {self.name} --help` lists what there is"
+            raise ConfigError(f"missing {' and '.join(missing)}", expected=expected, do=do)
 
     def _fill(self, positional: str, arguments: Arguments, *, listed: bool) -> None:
         overrides, words = arguments

@@ -57,7 +57,10 @@ class HelpfulCommand(click.Command):
         if not instead:
             short = {field: option for option, field in (self._options.get("short") or {}).items()}
             title = "Configuration (recipe keys and options)"
-            sections.insert(0, Topic(title, key_rows(self._CONFIG, prefix="", short=short)))
+            rows = key_rows(self._CONFIG, prefix="", short=short)
+            if recipe := self._options.get("default_recipe"):
+                rows = [(key, told.replace("(required)", f"(from recipe {recipe})")) for key, told in rows]
+            sections.insert(0, Topic(title, rows))
         for topic in sections:
             with formatter.section(topic.title):
                 formatter.write_dl([*topic.rows], col_max=COLUMN)

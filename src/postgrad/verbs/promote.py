@@ -42,7 +42,8 @@ def run(config: PromoteConfig, out: Path) -> dict[str, Any]:
     """Check verdict and weights, then move the pointer.
 
     Raises:
-        DataError: the verdict is no promotion or judged something else, or the weights are not those of the manifest.
+        NotPromoted: the verdict is no promotion.
+        DataError: it judged something else, or the weights are not those of the manifest.
     """
     _require_promotion(config.verdict, config.artifact)
     for name, expected in read_manifest(config.artifact).weights.items():
@@ -61,6 +62,12 @@ def run(config: PromoteConfig, out: Path) -> dict[str, Any]:
         }
         write_json(config.champion, pointer)
     return {"champion": str(config.champion), "artifact": artifact, "previous": previous and previous["artifact"]}
+
+
+class NotPromoted(DataError):
+    """The gate said no; the exit code is the gate's own for it."""
+
+    exit_code = 1
 
 
 class _Judged(msgspec.Struct, frozen=True):
@@ -85,7 +92,7 @@ def _require_promotion(path: Path, artifact: Path) -> None:
     except msgspec.MsgspecError as error:
         raise DataError(f"broken verdict: {error}", got=str(path)) from None
     if not verdict.passed:
-        raise DataError("the gate did not promote", got=verdict.decision, do="; ".join(verdict.reasons))
+        raise NotPromoted("the gate did not promote", got=verdict.decision, do="; ".join(verdict.reasons))
     if not artifact.is_dir():
         raise DataError("no artifact here", got=str(artifact), expected=f"a folder with {MANIFEST}")
     own = input_hash(artifact)[:16]

@@ -21,6 +21,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from postgrad.core.artifact import MANIFEST, read_manifest
+from postgrad.core.champion import read_champion
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.trace import Trace
 from postgrad.run.config import Config
@@ -51,6 +52,7 @@ class ShowConfig(Config):
 
 
 CONFIG = ShowConfig
+_SHOWN = "a run folder, a trace store or an artifact"
 
 
 def run(config: ShowConfig, out: Path) -> dict[str, Any]:
@@ -72,8 +74,10 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
             expected="FOLDER, STORE TRACE [STEP], or --memory RECIPE",
         )
     path = Path(config.what[0])
+    if path.is_file():
+        raise DataError("a file is not shown", got=str(path), expected=_SHOWN, do=_instead(path))
     if not path.is_dir():
-        raise DataError("no such folder", got=str(path), expected="a run folder, a trace store or an artifact")
+        raise DataError("no such folder", got=str(path), expected=_SHOWN)
     if (path / MANIFEST).is_file():
         found = {"kind": "artifact", "path": str(path), "manifest": msgspec.to_builtins(read_manifest(path))}
     elif (path / "config.json").is_file():
@@ -83,6 +87,15 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
     if len(config.what) > 1 or config.html or config.serve:
         raise ConfigError(f"traces are shown of a store, this is a {found['kind']}", got=str(path))
     return found
+
+
+def _instead(file: Path) -> str:
+    """The folder that a pointer, such as champion.json, names; nothing for other files."""
+    try:
+        champion = read_champion(file)
+    except DataError:
+        return ""
+    return f"to look at the champion: postgrad show {champion['artifact']}" if champion else ""
 
 
 def _run_folder(directory: RunDir, tail: int) -> dict[str, Any]:
@@ -128,7 +141,8 @@ def _store(path: Path, config: ShowConfig) -> dict[str, Any]:
 
     store = Store(path)
     if not store.exists:
-        raise DataError("nothing of postgrad is here", got=str(path), expected="a run folder, a store or an artifact")
+        traces = f"to look at traces: postgrad ingest {path} -o STORE" if any(path.glob("*.jsonl")) else ""
+        raise DataError("nothing that can be shown is here", got=str(path), expected=_SHOWN, do=traces)
     if config.serve:
         return _served(store.traces(), config)
     if config.html is not None:

@@ -5,9 +5,10 @@ Nothing is imported that needs torch: methods and channels are outlined from the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from postgrad.core.canonical import plain_json
 from postgrad.core.errors import ConfigError
 from postgrad.methods import METHODS
 from postgrad.objectives import CHANNELS
@@ -21,7 +22,7 @@ _MORE = Topic("Everything else", [("postgrad train --help", "model, adapter, opt
 def topics(words: Sequence[str]) -> tuple[list[Topic], bool]:
     """The lists; or, where a word names a method or a recipe, that method's keys in place of the verb's own."""
     method = next((name for name in map(_method_of, words) if name), None)
-    return ([*_keys(method), _MORE], True) if method else (_lists(), False)
+    return ([*_keys(method), *_set_by_recipes(words), _MORE], True) if method else (_lists(), False)
 
 
 def _lists() -> list[Topic]:
@@ -48,6 +49,28 @@ def _keys(name: str) -> list[Topic]:
         ]
         topics.append(Topic(f"Channel {channel}: {_line(CHANNELS[channel])}", rows))
     return topics
+
+
+def _set_by_recipes(words: Sequence[str]) -> list[Topic]:
+    """What recipes among the words set: a method's defaults are not what a recipe of the same name trains with."""
+    from postgrad.run.yaml import read_yaml
+
+    found = []
+    for word in words:
+        try:
+            data = read_yaml(find_recipe(word))
+        except ConfigError:
+            continue
+        found.append(Topic(f"Recipe {word}, which `postgrad train {word}` runs, sets", _leaves(data, "--")))
+    return found
+
+
+def _leaves(data: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+    rows = []
+    for key, value in data.items():
+        inner = isinstance(value, dict) and value
+        rows += _leaves(value, f"{prefix}{key}.") if inner else [(f"{prefix}{key}", plain_json(value))]
+    return rows
 
 
 def _line(target: str) -> str:

@@ -201,3 +201,9 @@ def test_error_rate_of_promotion() -> None:
         after = np.where(flips == 1, 1.0, 0.0)
         promoted += judge(score("t", before.tolist()), score("t", after.tolist())).passed
     assert promoted / 300 <= 0.045
+
+
+def test_a_misspelt_benchmark_is_answered_with_the_nearest_measured_one() -> None:
+    measured = report(score("t", first(0, 60)), score("retention/facts", first(70, 100)))
+    verdict = gate(measured, measured, GatePolicy(targets=("t",), guards=("retention/fact",)))
+    assert verdict.reasons[2].endswith("it was not evaluated (did you mean 'retention/facts'?)")

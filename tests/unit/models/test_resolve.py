@@ -8,15 +8,20 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
+import huggingface_hub
 import pytest
+import torch
 
 from postgrad.core.canonical import file_sha256
-from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.models import gguf as conversion
 from postgrad.models.cachedir import cache_dir
-from postgrad.models.resolve import NotInstalled, resolve_model
+from postgrad.models.load import load_plain, load_tokenizer
+from postgrad.models.resolve import NotInstalled, require_reachable, resolve_model
+from postgrad.models.skeleton import skeleton
 
 
 def test_names_that_are_no_short_names() -> None:
@@ -35,8 +40,38 @@ def test_a_missing_folder_beside_others_is_no_hub_id(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert resolve_model("runs/nope") == "runs/nope"
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ConfigError, match="unknown model; got 'runs/nope'"):
+    with pytest.raises(ConfigError, match="no such model folder; got 'runs/nope'"):
         resolve_model("runs/nope")
+
+
+def test_the_demos_models_are_made_by_the_demo() -> None:
+    with pytest.raises(ConfigError) as told:
+        resolve_model("runs/demo/11-distil/artifact")
+    assert str(told.value) == "no such model folder; got 'runs/demo/11-distil/artifact'; run `postgrad demo` first"
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by what loads the parts of a model; an answer, and a file in the cache, are the loader's affair."""
+    asked = []
+
+    def unreachable(url: str) -> None:
+        asked.append(url)
+        raise TimeoutError("no\nroute")
+
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", unreachable)
+    loaders = (
+        require_reachable,
+        load_tokenizer,
+        partial(load_plain, dtype=torch.float32),
+        partial(skeleton, adapter=None),
+    )
+    for load in loaders:
+        with pytest.raises(OutsideFailure, match=r"'owner/gone' is not on this machine .* does not answer: no route$"):
+            load("owner/gone")
+    assert len(asked) == 4
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "/cached/config.json")
+    require_reachable("owner/gone")
+    assert len(asked) == 4
 
 
 def test_a_folder_must_hold_a_model(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -189,7 +189,7 @@ def test_a_rule_between_fields_is_told_as_it_was_written() -> None:
                 raise ValueError("low is above high")
             return self
 
-    assert told(Pair, low="2") == "defaults: low is above high"
+    assert told(Pair, low="2") == "low is above high"
 
 
 def test_values_that_are_not_known_yet_may_be_anything_but_their_keys_may_not() -> None:
@@ -242,3 +242,22 @@ def test_a_value_of_several_types_is_told_once() -> None:
 
     assert told(Either, size="on") == "--size: got 'on', expected a valid number or 'auto'"
     assert (load(Either, None, {"size": "3"}).size, load(Either, None, {"size": "auto"}).size) == (3.0, "auto")
+
+
+class Listed(Config):
+    name: str
+    kinds: Annotated[tuple[Literal["taken", "fixed"], ...], Field(min_length=1)] = ("fixed",)
+
+
+@pytest.mark.parametrize("typed", ["[takn]", "takn"])
+def test_a_misspelt_item_of_a_list_is_told_with_the_nearest_name(typed: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        load(Listed, None, {"name": "a", "kinds": typed})
+    assert "--kinds.0: got 'takn', expected 'taken' or 'fixed' (did you mean 'taken'?)" in str(told.value)
+    assert "at least" not in str(told.value)
+
+
+def test_without_a_recipe_no_place_is_named() -> None:
+    with pytest.raises(ConfigError) as told:
+        load(Listed, None, {})
+    assert str(told.value) == "missing 'name': give it in a recipe or as --name"

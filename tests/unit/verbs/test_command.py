@@ -246,6 +246,28 @@ def test_what_is_not_finite_is_null() -> None:
     )
 
 
+class Needy(Config):
+    name: str
+
+
+def test_a_bare_verb_says_what_it_lacks_and_where_that_is_listed() -> None:
+    done = call(of=verb_command("fake", Needy, lambda config, out: {}))
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: missing name; expected a recipe, or --name; `postgrad fake --help` lists what there is\n"
+    )
+
+
+def test_help_of_a_verb_with_a_recipe_and_a_folder_of_its_own_asks_for_neither() -> None:
+    own = verb_command(
+        "fake", Needy, lambda config, out: {}, default_recipe="demo", default_run=lambda config: Path("runs/own")
+    )
+    page = call("--help", of=own).stdout
+    assert "[runs/own]" in page
+    assert "(from recipe demo)" in page
+    assert "required" not in page
+
+
 def test_help_lists_every_field() -> None:
     help_text = call("--help").stdout
     for part in ("--section.rank integer", "-m, --model text", "(default 0.1)", "--dry-run", "--resume DIR", "A fake."):

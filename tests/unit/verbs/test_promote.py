@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -56,6 +57,9 @@ def test_a_no_leaves_the_pointer(decision: Decision, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"did not promote; got '{decision}'; a reason"):
         run(config, tmp_path)
     assert read_champion(tmp_path / "champion.json") is None
+    line = ["a", "--verdict", "v.json", "--run", "run"]
+    with contextlib.chdir(tmp_path):
+        assert CliRunner().invoke(command, line).exit_code == 1, "as of the gate that said no"
 
 
 def test_a_verdict_promotes_nothing_but_what_it_judged(tmp_path: Path) -> None:

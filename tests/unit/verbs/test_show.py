@@ -40,6 +40,20 @@ def test_a_training_run(tmp_path: Path) -> None:
     assert "verdict: iterate; no gain" in text
 
 
+def test_what_is_no_folder_of_the_three_says_how_to_look_at_it(tmp_path: Path) -> None:
+    """A champion's pointer names a folder, captured exchanges can be read into a store."""
+    (tmp_path / "1.jsonl").write_text("{}\n")
+    write_json(tmp_path / "champion.json", {"artifact": "/best/artifact"})
+    for path, told in (
+        (tmp_path / "champion.json", "to look at the champion: postgrad show /best/artifact"),
+        (tmp_path / "1.jsonl", "a file is not shown"),
+        (tmp_path, f"to look at traces: postgrad ingest {tmp_path} -o STORE"),
+    ):
+        done = CliRunner().invoke(command, [str(path)])
+        assert done.exit_code == 2
+        assert told in done.stderr
+
+
 def test_a_cycle_and_its_stages(tmp_path: Path) -> None:
     config = CycleConfig.model_validate({"name": "turn", "stages": [{"name": "a", "verb": "stages.adding"}]})
     run = RunDir(tmp_path)

@@ -46,6 +46,24 @@ def test_the_keys_of_sft_and_of_its_channel() -> None:
     assert "--channels.cross_entropy.objective nll|dft Plain likelihood, or dynamic fine-tuning. (default nll)" in page
 
 
+def test_a_page_says_what_the_recipe_of_that_name_sets() -> None:
+    """`postgrad train sft` runs the recipe, whose values are not the method's defaults; cpo has no recipe."""
+    rows = next(topic.rows for topic in topics(["sft"])[0] if topic.title.startswith("Recipe sft,"))
+    assert {("--method.batch_size", "8"), ("--method.records", '"runs/build/records.jsonl"')} <= {*rows}
+    bare = next(name for name in METHODS if name not in recipe_names())
+    assert not any(topic.title.startswith("Recipe") for topic in topics([bare])[0])
+
+
+def test_keys_of_a_section_that_may_be_left_out_are_required_with_it() -> None:
+    page = " ".join(helped("sft").split())
+    assert "policy's own answers. (required with rehearsal)" in page
+
+
+def test_a_section_is_opened_and_a_constant_is_told_by_its_value() -> None:
+    told = {line.path: line.default for line in outline(CHANNELS["divergence"]).fields}
+    assert (told["tile"], told["teacher.kind"]) == ("default 2097152", "default live")
+
+
 def test_a_recipe_stands_for_its_method() -> None:
     assert "Method composer: " in helped("ladder/a4-all")
     assert topics(["no-such-thing"]) == topics([])
@@ -56,9 +74,13 @@ def test_an_outline_says_what_the_class_says(name: str) -> None:
     """Read from the source, the fields are those of the imported class, and every one is explained."""
     told = outline(CHANNELS[name]).fields
     fields = dataclasses.fields(resolve("channel", name, CHANNELS))
-    assert [line.path for line in told] == [field.name for field in fields]
-    for line, field in zip(told, fields, strict=True):
-        assert line.description
+    assert list(dict.fromkeys(line.path.partition(".")[0] for line in told)) == [field.name for field in fields]
+    assert all(line.description for line in told)
+    plain = {line.path: line for line in told if "." not in line.path}
+    for field in fields:
+        line = plain.get(field.name)
+        if line is None:  # a section, told by its fields
+            continue
         if isinstance(field.default, (str, float)) and not isinstance(field.default, bool):
             assert line.default == f"default {field.default}"
 
