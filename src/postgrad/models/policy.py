@@ -38,6 +38,7 @@ from postgrad.models.adapter.merging import merge
 from postgrad.models.adapter.start import Start
 from postgrad.models.adapter.variants import AdaLora
 from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
+from postgrad.models.heap import watch_layers
 from postgrad.models.load import is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
 from postgrad.models.machine import bf16_is_faster, set_threads, usable_device
 from postgrad.models.render import Renderer
@@ -82,6 +83,7 @@ class Policy:
             self.start = Start.of(self.model, None, fresh=False)
         self._running = SplitModel(self.network)
         self._layout = choose_layout(self._running)
+        watch_layers(self.network)
         level = logging.INFO if self.layout == "tree" else logging.WARNING  # flat costs time: a person should know why
         log.log(level, "%s runs %s: %s", self.name, self.layout, self.layout_reason)
 

@@ -1,0 +1,74 @@
+"""Freed memory given back to the system while a forward pass on a CPU builds up its activations.
+
+glibc seldom fits an aligned buffer into the hole that an equal one left (torch aligns all of its buffers), so the
+temporaries of every layer stay in the process, holes between the activations that live: 45 % of a step's memory on
+SmolLM2-135M. `malloc_trim` gives the holes back. It costs some 20 ms, which is nothing beside the seconds that a model
+computes for the memory to grow by `GROWN`; without glibc (macOS, musl) nothing is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+GROWN = 256 << 20
+"""Bytes that the process may grow by before its holes are given back."""
+
+_STATM = Path("/proc/self/statm")
+
+
+class Heap:
+    """The memory of this process.
+
+    Args:
+        resident: bytes in memory now.
+        give_back: returns freed memory to the system.
+    """
+
+    def __init__(self, resident: Callable[[], int], give_back: Callable[[], object]) -> None:
+        self._resident, self._give_back = resident, give_back
+        self._least = resident()
+
+    def watch(self) -> None:
+        """Give freed memory back if there is much more in use than when there was least."""
+        now = self._resident()
+        if now > self._least + GROWN:
+            self._give_back()
+            now = self._least = self._resident()
+        self._least = min(self._least, now)
+
+
+def watch_layers(network: PreTrainedModel) -> None:
+    """Before every layer that runs with gradients on a CPU, look whether freed memory should be given back."""
+    heap = _heap()
+    if heap is None or network.device.type != "cpu":
+        return
+    kinds = set(network._no_split_modules or ())  # what transformers calls a layer
+    for module in network.modules():
+        if type(module).__name__ in kinds:
+            module.register_forward_pre_hook(_look)
+
+
+def _look(module: nn.Module, inputs: object) -> None:
+    heap = _heap()
+    if heap is not None and torch.is_grad_enabled():
+        heap.watch()
+
+
+@cache
+def _heap() -> Heap | None:
+    """This process's, where glibc keeps it."""
+    if not _STATM.exists() or (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is None:
+        return None
+    return Heap(_resident, lambda: trim(ctypes.c_size_t(0)))
+
+
+def _resident() -> int:
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
