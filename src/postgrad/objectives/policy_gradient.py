@@ -116,6 +116,11 @@ class PolicyGradient:
         return row.surrogate(**{**row.settings, **given})
 
     @property
+    def uses_old(self) -> bool:
+        """Whether the sampling policy as the trainer computes it is told from the engine's numbers."""
+        return self.correction != "none"
+
+    @property
     def aggregated_by(self) -> Aggregation:
         """The aggregation that is set, or the objective's."""
         return self.aggregation or OBJECTIVES[self.objective].aggregation

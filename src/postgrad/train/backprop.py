@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import torch
 from torch import nn
 
 from postgrad.core.annotation import Unit
@@ -17,6 +16,7 @@ from postgrad.train.estimator import Estimate
 from postgrad.train.health import ChannelHealth
 from postgrad.train.memory import uses_reference
 from postgrad.train.noise import EmbeddingNoise, NoisyPolicy
+from postgrad.train.precision import uses_bf16
 from postgrad.train.sharding import Lockstep, Sharding
 from postgrad.train.step import Gradients, StepRunner
 from postgrad.train.teachers import build_teachers
@@ -49,7 +49,7 @@ class Backprop:
             parameters=parameters,
             workers=workers,
             token_budget=config.loop.token_budget,
-            autocast=_autocast(config.loop.dtype, parameters[0].device),
+            autocast=uses_bf16(config.loop.dtype, parameters[0].device),
             teachers=self.teachers,
             lockstep=None if sharding is None else Lockstep(workers, uses_reference(config)),
         )
@@ -111,13 +111,3 @@ class Backprop:
             self.teachers.observe(losses)
         loss = sum(channel.weight * losses[channel.name] for channel in self._channels)
         return Estimate(loss, losses, gradients.tokens, values)
-
-
-def _autocast(dtype: str, device: torch.device) -> bool:
-    """Whether to run in bfloat16. `auto` never asks a clock: the answer must be the same when a run resumes.
-
-    On CPUs it is fp32: even with AMX, where single products are four times faster in bfloat16, whole steps were not.
-    """
-    if dtype == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return dtype == "bfloat16"

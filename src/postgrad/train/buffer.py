@@ -1,7 +1,8 @@
 """Several optimiser steps on what the source gave once: a rollout buffer.
 
 With `parts` P and `passes` E, the source is asked every P·E batches. What it gives is shuffled and dealt out to P
-steps, E times over; each deal is another. Behaviour log-probabilities stay those of the sampling policy.
+steps, E times over; each deal is another. Log-probabilities stay those of the sampling policy, the engine's and, where
+a channel takes them apart, the trainer's (`old_policy`).
 
 The buffer is part of a checkpoint, so a run that is killed in the middle of it goes on with the very units that were
 sampled, which the weights of now would not sample again.
@@ -17,14 +18,15 @@ import numpy as np
 from postgrad.core.annotation import Unit
 from postgrad.train.config import ReuseConfig
 from postgrad.train.contracts import UnitSource
+from postgrad.train.old_policy import Prepare
 from postgrad.train.unit_codec import decode_unit, encode_unit
 
 
 class Buffered:
-    """A source over `source` that is asked once for `parts · passes` batches."""
+    """A source over `source` that is asked once for `parts · passes` batches; `prepare` sees what it gives first."""
 
-    def __init__(self, source: UnitSource, reuse: ReuseConfig, *, seed: int) -> None:
-        self._source, self._reuse, self._seed = source, reuse, seed
+    def __init__(self, source: UnitSource, reuse: ReuseConfig, *, seed: int, prepare: Prepare = list) -> None:
+        self._source, self._reuse, self._seed, self._prepare = source, reuse, seed, prepare
         self._round = -1
         self._units: list[Unit] = []
 
@@ -33,7 +35,7 @@ class Buffered:
         parts, passes = self._reuse.parts, self._reuse.passes
         now, place = divmod(step, parts * passes)
         if now != self._round:
-            self._round, self._units = now, list(self._source.units(now))
+            self._round, self._units = now, list(self._prepare(self._source.units(now)))
         deal, part = divmod(place, parts)
         order = np.random.default_rng([self._seed, now, deal]).permutation(len(self._units))
         return [self._units[k] for k in sorted(order[part::parts])]

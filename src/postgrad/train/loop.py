@@ -31,6 +31,7 @@ from postgrad.train.estimator import Estimate, Estimator
 from postgrad.train.evolution import Evolution
 from postgrad.train.health import NotFinite
 from postgrad.train.memory import checkpoint_layers, refuse_with_shards, shard
+from postgrad.train.old_policy import preparation
 from postgrad.train.optim import build_optimizer, learning_rate
 from postgrad.train.restoring import Place, Restorer
 from postgrad.train.sharding import Sharding, clip
@@ -110,7 +111,9 @@ class _Loop:
             config=config.resolved(),
             parameters=self._parameters,
             optimizer=self._optimizer,
-            parts=(source, self._estimator, self._spikes),
+            source=source,
+            estimator=self._estimator,
+            spikes=self._spikes,
             companions=companions,
             sync=self._sync,
             workers=self._workers,
@@ -242,7 +245,8 @@ def _estimator(
             raise ConfigError("memory.* saves what a backward pass needs, and this method has none")
         return source, Evolution(policy, source, config.loop, list(parameters.values()), workers)
     if config.loop.reuse != ReuseConfig():
-        source = Buffered(source, config.loop.reuse, seed=config.loop.seed)
+        prepare = preparation(policy, config)
+        source = Buffered(source, config.loop.reuse, seed=config.loop.seed, prepare=prepare)
     return source, Backprop(policy, source, config, list(parameters.values()), workers, sharding)
 
 

@@ -48,7 +48,9 @@ class Restorer:
     config: Mapping[str, Any]
     parameters: Mapping[str, nn.Parameter]
     optimizer: Optimizer
-    parts: tuple[Source, Estimator, Spikes]
+    source: Source
+    estimator: Estimator
+    spikes: Spikes
     companions: Sequence[Companion]
     sync: Sync
     workers: Workers
@@ -74,7 +76,7 @@ class Restorer:
         if self.workers.is_first:
             _note_other_machine(snapshot.machine)
         self._restore(path, snapshot)
-        self.parts[2].restore(snapshot.spikes)
+        self.spikes.restore(snapshot.spikes)
         return Place(snapshot.step, snapshot.batch)
 
     def newest(self) -> Place:
@@ -86,7 +88,7 @@ class Restorer:
         """Restore the newest checkpoint; what was learnt about spikes stays."""
         path, snapshot = self._newest()
         self._restore(path, snapshot)
-        self.parts[2].restore(snapshot.spikes, rolling_back=True)
+        self.spikes.restore(snapshot.spikes, rolling_back=True)
 
     def save(self, place: Place) -> None:
         """Write a checkpoint; the first worker does, with the random states of all."""
@@ -95,15 +97,14 @@ class Restorer:
         weights = {name: whole(parameter) for name, parameter in self.parameters.items()}
         optimizer = read_state(self.optimizer, self.parameters)
         if self.workers.is_first:
-            source, estimator, spikes = self.parts
             snapshot = Snapshot(
                 step=place.step,
                 batch=place.batch,
                 policy=self.policy_name,
                 config=dict(self.config),
-                source=source.state(),
-                estimator=estimator.state(),
-                spikes=spikes.state(),
+                source=self.source.state(),
+                estimator=self.estimator.state(),
+                spikes=self.spikes.state(),
                 companions={companion.name: companion.state() for companion in self.companions},
                 optimizer=dict(optimizer.numbers),
                 random=states,
@@ -121,11 +122,10 @@ class Restorer:
         """The random states come last: what is restored before them may draw."""
         tensors = read_tensors(path)
         refuse_other_weights(path, tensors.weights, self.parameters)
-        source, estimator, _ = self.parts
         write_state(self.optimizer, self.parameters, OptimizerState(tensors.optimizer, snapshot.optimizer))
         put_weights(tensors.weights, self.parameters)
-        source.restore(snapshot.source)
-        estimator.restore(snapshot.estimator)
+        self.source.restore(snapshot.source)
+        self.estimator.restore(snapshot.estimator)
         for companion in self.companions:
             if companion.name not in snapshot.companions:
                 raise DataError(
