@@ -29,6 +29,11 @@ _REFUSAL = re.compile(
     r"|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
     re.IGNORECASE,
 )
+_NOTICE = re.compile(
+    rf"{_NO}|reject|permission|approv|\A\W*(tool|call|the (tool|call|command|operation|action))\b|[<{{\[]",
+    re.IGNORECASE,
+)
+_LONGEST_REASON = 2000  # characters
 _STOPPED = re.compile(r"\A\W*request interrupted by user", re.IGNORECASE)
 
 
@@ -47,8 +52,15 @@ def verdict_on_refusal(history: History, step: Step, evidence: Evidence, *, reco
     """The verdict on a refused call, and the user's words."""
     if is_wait(evidence):
         return "benign", ""
-    words = words_in_refusal(evidence.text) or next_words(history, step, after=record)
+    words = words_in_refusal(evidence.text) or _reason(evidence) or next_words(history, step, after=record)
     return verdict_on_words(words)
+
+
+def _reason(evidence: Evidence) -> str:
+    """The user's own words, where the source keeps them as the result of the refused call; a notice is none."""
+    text = evidence.text.strip()
+    told = evidence.result.status == "rejected" and 0 < len(text) < _LONGEST_REASON
+    return text if told and not _REFUSAL.match(text) and not _NOTICE.search(text) else ""
 
 
 def verdict_on_words(words: str) -> tuple[Verdict, str]:

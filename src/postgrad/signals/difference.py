@@ -10,7 +10,8 @@ from typing import Any
 
 from postgrad.core.message import Message, ToolCall
 from postgrad.signals.actions import normal_call, same_action
-from postgrad.signals.commands import command_of, programs
+from postgrad.signals.commands import command_of
+from postgrad.signals.shell_programs import programs
 
 _SHORTEST_SECRET = 3  # characters of a value that must not stand in the hint
 

@@ -17,13 +17,14 @@ from postgrad.signals.wordings import (
     COMMAND_NOT_FOUND,
     MISSING_SYSTEM_PART,
     NETWORK_DOWN,
+    NO_RULE,
     NO_SUCH_FILE,
     PERMISSION_DENIED,
     TIMED_OUT,
 )
 
 _MODULE = re.compile(
-    r"No module named ['\"]?([\w-]+)|Cannot find (?:module|package) '([^'.][^'/]*)"
+    r"No module named ['\"]?([\w-]+)|Cannot find (?:module|package) '(?![A-Za-z]:)([^'./\\][^'/]*)"
     r"|no required module provides package (\S+?)[;\s]"
     r"|package ([\w.]+) does not exist$|cannot load such file -- (\w+)",
     re.MULTILINE,
@@ -42,6 +43,9 @@ _IN_SOURCE = re.compile(
 )
 _BUILD_FILES = re.compile(r"(?:CMakeLists\.txt|\.cmake|[Mm]akefile|\.mk|\.bazel|build\.gradle|pom\.xml)[:(]\d+")
 _LOCAL_SERVER = Phrases(r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)")
+_OUTSIDE = (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)
+# The server was reached and does not know what was asked for.
+_ANSWERED = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[0456]|1\d|2[0-8])\b", re.IGNORECASE)
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
 _EDGE = 3000
 
@@ -56,7 +60,8 @@ def lacks(evidence: Evidence) -> bool:
         )
     if evidence.outcome.code == 124 or _unknown_program(evidence, text) or _unknown_module(evidence, text):
         return True
-    if any(pattern.search(text) for pattern in (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)):
+    outside = (BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART) if _ANSWERED.search(text) else _OUTSIDE
+    if any(pattern.search(text) for pattern in outside):
         return True
     if _LOCAL_SERVER.search(text) and not _LOCAL.search(evidence.line or ""):
         return True
@@ -71,6 +76,7 @@ def _unknown_program(evidence: Evidence, text: str) -> bool:
         return False
     names = {name for found in _PROGRAM.finditer(text) for name in found.groups() if name}
     typed = [name for name in names if name in (evidence.line or "")]
+    typed += [name for name in evidence.programs if name in text.lower()]
     return not any("/" in name or is_misspelt(name) for name in typed)
 
 
@@ -85,8 +91,7 @@ def _build_cannot_start(evidence: Evidence, text: str) -> bool:
     deciding = [name for name in evidence.programs if name in _BUILDS]
     if not deciding or deciding[-1] != evidence.programs[-1]:
         return False
-    if re.search(r"No rule to make target '(?!Makefile)", text) or re.search(
-        r"(?:invalid|unknown|unrecogni[sz]ed) option", text
-    ):
+    asked = NO_RULE.search(text) is not None and re.search(r"['\"`»«“]Makefile", text) is None
+    if asked or re.search(r"(?:invalid|unknown|unrecogni[sz]ed) option", text):
         return False
     return _IN_SOURCE.search(_BUILD_FILES.sub("", text)) is None and not PERMISSION_DENIED.search(text)

@@ -36,6 +36,9 @@ def event_sites(history: History, step: Step, told: list[Site]) -> list[Site]:
         ]
     sites += _undone(history, step)
     told_calls = {site.call for site in told}
+    sites += [
+        _site(history, step, event, "tool_error", "env", "command/3") for event in events if _is_timeout(event, step)
+    ]
     return sites + [_fault(history, step, event) for event in events if _is_fault(event, told_calls)]
 
 
@@ -60,6 +63,12 @@ def _undone(history: History, step: Step) -> list[Site]:
 
 def _is_undo(event: Event) -> bool:
     return event.kind == "undo" or (event.kind == "command" and "/undo" in event.text.split())
+
+
+def _is_timeout(event: Event, step: Step) -> bool:
+    """The application tells in its own words, and in place of a result, that the call took too long."""
+    waits = len(step.action.tool_calls) > len(step.results)
+    return waits and event.kind in ("app_text", "observation") and TIMED_OUT.search(event.text[:400]) is not None
 
 
 def _is_hook(event: Event) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from postgrad.core.message import Tool, ToolCall, ToolResult
-from postgrad.signals.commands import ToolKind, command_of, kind_of, programs, target_of
+from postgrad.signals.commands import ToolKind, command_of, kind_of, target_of
 from postgrad.signals.outcomes import Outcome, clean, read_outcome
+from postgrad.signals.shell_programs import only_reads, programs
 
 _OPENING = 2000  # characters
 
@@ -57,7 +58,8 @@ class Evidence:
     def outcome(self) -> Outcome:
         """Exit code and output; files that are read are taken as they are, frames in them are content."""
         framed = self.kind in ("shell", "code", "wait", "other") or self.result.is_error is True
-        return read_outcome(self.text) if framed else Outcome(None, self.text)
+        quotes = self.line is not None and not self.flagged and only_reads(self.line)
+        return read_outcome(self.text, quotes=quotes) if framed else Outcome(None, self.text)
 
     @cached_property
     def opening(self) -> str:

@@ -57,6 +57,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 # Wordings of several agents; each is matched only in a result that failed, or at the start of an edit tool's result.
 _TEXTS: tuple[tuple[FaultKind, str], ...] = (
+    ("patch_mismatch", r"apply_?patch verification failed(?!.{0,200}no such file)"),
     (
         "edit_not_found",
         r"(string|text|content|snippet|code)\b.{0,40}\bto (replace|edit|search for)\b.{0,40}\b(not|n't) (found"
@@ -100,7 +101,7 @@ _TEXTS: tuple[tuple[FaultKind, str], ...] = (
     ),
     (
         "patch_mismatch",
-        r"apply_?patch verification failed|(invalid|malformed|corrupt) (patch|hunk|diff)|patch (does not apply"
+        r"(invalid|malformed|corrupt) (patch|hunk|diff)|patch (does not apply"
         r"|failed|rejected)"
         r"|failed to apply (the )?(patch|diff|edit|hunk)|hunk #?\d+ (failed|rejected)|invalid (context|add file line"
         r"|update file line)"
@@ -128,7 +129,7 @@ _TEXTS: tuple[tuple[FaultKind, str], ...] = (
         "missing_file",
         r"(file|path|directory|folder) .{0,200}does(n't| not) exist|no such (file|directory)|enoent"
         r"|(file|path|directory|folder) (was )?not found|cannot find (the )?(file|path)|could not find (the )?(file"
-        r"|path)",
+        r"|path)|(file|path|directory|folder) .{1,200} (was |is )?not found|non-?existent (file|path|directory|folder)",
     ),
     (
         "unknown_tool",
@@ -157,7 +158,8 @@ _TEXTS: tuple[tuple[FaultKind, str], ...] = (
     ),
     (
         "bad_value",
-        r"is expected to be one of|must be one of|(cannot (create|overwrite)|attempted to create).{0,60}(exists"
+        r"is expected to be one of|(file|path) .{0,200}already exists"
+        r"|(cannot (create|overwrite)|attempted to create).{0,60}(exists"
         r"|create)|exists.{0,80}cannot (create|overwrite)"
         r"|must be one of|(is )?not (one of|a valid (choice|option|value))|invalid (option|enum|value|parameter"
         r"|argument|choice)"

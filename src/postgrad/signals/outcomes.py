@@ -30,6 +30,7 @@ _FRAME = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FRAMED = Phrases(_CODE_WORDS)
+_QUOTED = re.compile(r"\W*error\b", re.IGNORECASE)
 _SANDBOX = re.compile(
     r"\A\s*failed in sandbox .{0,200}?exit code: (-?\d+), stdout: (?P<out>.*), stderr: (?P<err>.*)\Z", re.DOTALL
 )
@@ -77,9 +78,12 @@ def clean(text: str) -> str:
     return bare if len(bare) == len(plain) else bare.rstrip()
 
 
-def read_outcome(text: str) -> Outcome:
-    """Exit code and output of a result's text (colours already taken off)."""
-    found = _json(text) or _sandboxed(text) or _tagged(text) or _framed(text)
+def read_outcome(text: str, *, quotes: bool = False) -> Outcome:
+    """Exit code and output of a result's text (colours already taken off).
+
+    `quotes`: the output is text that another program wrote, which may end in that program's own "Error: ... code 1".
+    """
+    found = _json(text) or _sandboxed(text) or _tagged(text) or _framed(text, quotes=quotes)
     return Outcome(None, found.output) if found.code == -1 else found  # -1: it still runs
 
 
@@ -122,12 +126,13 @@ def _tagged(text: str) -> Outcome | None:
     return Outcome(int(found["code"]), _TAGS.sub("", text[found.end() :]).strip("\n")) if found else None
 
 
-def _framed(text: str) -> Outcome:
+def _framed(text: str, *, quotes: bool) -> Outcome:
     """A frame line among the first or the last lines; both ends of a long text are looked at, never all of it."""
     lines = text.split("\n")
     edges = [*range(min(_EDGE_LINES, len(lines))), *range(max(_EDGE_LINES, len(lines) - _EDGE_LINES), len(lines))]
     edges = edges if _FRAMED.possible("\n".join(lines[at] for at in edges)) else []
-    framed = ((at, found) for at in edges if len(lines[at]) < 300 and (found := _FRAME.match(lines[at])))
+    own = (at for at in edges if len(lines[at]) < 300 and not (quotes and _QUOTED.match(lines[at])))
+    framed = ((at, found) for at in own if (found := _FRAME.match(lines[at])))
     at, found = next(framed, (0, None))
     if found is None:
         return Outcome(None, text)

@@ -3,7 +3,8 @@
 The target is the file that the call names, or the program of a shell line with its subcommand (`git push`). Tools of
 one sort stand in for each other: a file that could not be edited is recovered by writing it. A call without a target
 recovers when a later call of the tool keeps at least one of its arguments, or when the model calls the tool again at
-once and that works (a wrong city, a missing argument: nothing need be the same). A recovery proves that a hint was
+once and that works (a wrong city, a missing argument: nothing need be the same). A program whose name was misspelt
+recovers when the right one runs. A recovery proves that a hint was
 true; it may use what the model learnt in between, so it is a candidate and not an oracle.
 """
 
@@ -15,6 +16,7 @@ from postgrad.signals.actions import normal_call
 from postgrad.signals.commands import command_of
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
+from postgrad.signals.misspelt import meant
 from postgrad.signals.rules import has_failed
 
 
@@ -27,19 +29,35 @@ def find_recovery(history: History | Trace, failed_step: Step, failed: ToolCall)
         again = following is not None and step.index == following.index and _is_another_try(evidence, wanted)
         if (again or _does_the_same(evidence, wanted)) and history.succeeded(evidence):
             return step.index
-    return None
+    later = history.answered(after=failed_step.index) if _meant(wanted) else ()
+    right = (step.index for step, other in later if _is_respelt(other, wanted) and history.succeeded(other))
+    return next(right, None)
 
 
 def recovering_call(step: Step, failed: ToolCall) -> ToolCall | None:
     """The call of `step` that recovers `failed`, if there is one."""
     results = {result.call_id: result for result in step.results if result.status == "ok"}
     answered = [(call, results[call.id]) for call in step.action.tool_calls if call.id in results]
-    for does in (_does_the_same, _is_another_try):
+    for does in (_does_the_same, _is_respelt, _is_another_try):
         for call, result in answered:
             evidence = Evidence(call, result, tools=step.request.tools)
             if does(evidence, Evidence(failed, result)) and not has_failed(evidence):
                 return call
     return None
+
+
+def _is_respelt(one: Evidence, other: Evidence) -> bool:
+    """The shell line with the right name in the place of a misspelt one, its subcommand or file the same, if any."""
+    if one.target is None or other.target is None or one.kind != "shell":
+        return False
+    program, _, rest = one.target.partition(" ")
+    wanted = other.target.partition(" ")[2]
+    return program in _meant(other) and (rest == wanted or not rest or not wanted)
+
+
+def _meant(evidence: Evidence) -> tuple[str, ...]:
+    """The programs that a misspelt one of the line, which decides it, may stand for."""
+    return meant((evidence.target or "").partition(" ")[0]) if evidence.kind == "shell" else ()
 
 
 def _is_another_try(one: Evidence, other: Evidence) -> bool:

@@ -14,14 +14,15 @@ from typing import Literal
 
 import msgspec
 
-from postgrad.signals.commands import PROBES, SEARCHES, WAITS, is_check, is_test_run, path_of, programs
+from postgrad.signals.commands import names_path
 from postgrad.signals.environment import lacks
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import call_fault, text_fault
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
+from postgrad.signals.shell_programs import PROBES, SEARCHES, WAITS, is_check, is_test_run, programs
 from postgrad.signals.silent import REFUSED_CALL, fails_in_text
-from postgrad.signals.wordings import COMMAND_NOT_FOUND, NO_SUCH_FILE, NOTHING_TO_DO
+from postgrad.signals.wordings import COMMAND_NOT_FOUND, NO_RULE, NO_SUCH_FILE, NOTHING_TO_DO, TIMED_OUT
 
 Verdict = Literal["real", "user_correction", "user_stop", "user_followup", "benign", "env", "cascade", "expected"]
 
@@ -60,11 +61,13 @@ _SUGGESTS = Phrases(
 _USAGE = Phrases(
     r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
     r"|command|subcommand)"
-    r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)"
-    r"|no rule to make target",
+    r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)",
     re.IGNORECASE | re.MULTILINE,
 )
 _HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export", "set"})
+_SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
+_ASK_ONLY = frozenset({"test", "[", "[[", "which", "command -v", "test-path"})
+_NO_CODES = {"systemctl": (1, 3, 4), "getent": (1, 2), "ls-remote": (2,)}
 _LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
 
 
@@ -81,7 +84,21 @@ Rule = Callable[[Evidence], Finding | None]
 
 def has_failed(evidence: Evidence) -> bool:
     """Whether the call failed: by the source's flag or status, or by what the result says."""
-    return evidence.flagged or (evidence.result.status != "pending" and fails_in_text(evidence))
+    if evidence.flagged:
+        return evidence.result.status not in ("ok", "error") or not _shows_a_file(evidence)
+    return evidence.result.status != "pending" and fails_in_text(evidence)
+
+
+def _shows_a_file(evidence: Evidence) -> bool:
+    """`cat log` without an exit code and without a complaint of its own: the flag is for what the file says."""
+    names, output = evidence.programs, evidence.outcome.output.strip()
+    if not output or evidence.outcome.code is not None or not all(name in _SHOW for name in names) or not names:
+        return False
+    first = output.splitlines()[0]
+    complaint = (
+        any(f"{name}: " in output for name in names) or NO_SUCH_FILE.search(first) or COMMAND_NOT_FOUND.search(first)
+    )
+    return not complaint and not TIMED_OUT.search(output[-400:]) and not _HOOK.match(evidence.opening)
 
 
 def judge(evidence: Evidence) -> Finding | None:
@@ -126,8 +143,10 @@ def invalid_call(evidence: Evidence) -> Finding | None:
     tagged = text.lstrip().startswith("<tool_use_error>")
     by_tool = tagged or evidence.kind not in ("shell", "code", "wait")
     fault = text_fault(evidence.opening) if by_tool else None
-    if fault is not None and fault.kind == "missing_file":
-        probing = evidence.kind in ("read", "search") and path_of(call.arguments) and not _SUGGESTS.search(text[:2000])
+    looks = evidence.kind in ("read", "search") and names_path(call.arguments)
+    unheard = fault is None and looks and NO_SUCH_FILE.search(evidence.opening[:400])  # in another language
+    if unheard or (fault is not None and fault.kind == "missing_file"):
+        probing = looks and not _SUGGESTS.search(text[:2000])
         return Finding("invalid_call", "benign", "invalid_call/2") if probing else found
     if call_fault(call, evidence.tools) is not None or tagged:
         return found
@@ -146,14 +165,21 @@ def _is_tool_name(evidence: Evidence) -> bool:
 def failed_run(evidence: Evidence) -> Finding | None:
     """Rule 6. A test run, a type check or a build failed; whether it is a site depends on the edits before it."""
     line = evidence.line
-    if line is None or not (is_test_run(line) or is_check(line)):
+    if line is None or not (is_test_run(line) or is_check(line)) or _never_ran(evidence):
         return None
     kind = "test_failed" if is_test_run(line) else "check_failed"
     if lacks(evidence):
         return Finding(kind, "env", "test_failed/2")
-    if _USAGE.search(evidence.outcome.output[:2000]) and not _counted(evidence):
+    said = evidence.outcome.output[:2000]
+    if (_USAGE.search(said) or NO_RULE.search(said)) and not _counted(evidence):
         return None
     return Finding(kind, "real", "test_failed/2")
+
+
+def _never_ran(evidence: Evidence) -> bool:
+    """`cd nowhere && pytest`: the run did not begin."""
+    rows = evidence.outcome.output.strip().splitlines()
+    return len(rows) == 1 and "cd" in evidence.programs[:-1] and _LOST.match(rows[0]) is not None
 
 
 def _counted(evidence: Evidence) -> bool:
@@ -170,7 +196,7 @@ def failed_command(evidence: Evidence) -> Finding | None:
             return Finding("no_match", "benign", "command/3")
         if _probe(evidence):
             return Finding("tool_error", "benign", "command/3")
-    if NOTHING_TO_DO.search(output[:2000]):
+    if NOTHING_TO_DO.search(output[:2000]) and evidence.programs[:1] != ("create",):  # an agent's own command
         return Finding("tool_error", "benign", "command/3")
     return Finding("tool_error", "env" if lacks(evidence) else "real", "command/3")
 
@@ -185,17 +211,29 @@ def _has_fallback(line: str) -> bool:
 def _no_match(evidence: Evidence) -> bool:
     """Exit 1 of a search that wrote no complaint of its own, nor did a command that had to succeed before it."""
     names, line = evidence.programs, evidence.line or ""
-    if not names or evidence.outcome.code not in ((1, 123) if "xargs" in line else (1,)):
+    if not names or not _says_no(names[-1], evidence):
         return False
     rows = [row for row in evidence.outcome.output.splitlines() if row.strip()]
     if names[-1] not in SEARCHES:  # `[ -f a ] && cat a`, `grep x a && echo yes`
         asked = any(name in SEARCHES | PROBES for name in names)
+        before = [name for name in names[:-1] if name != "cd"]
+        if not rows and before and all(name in _ASK_ONLY for name in before) and ";" not in parse_line(line).after:
+            return True  # `test -x tool && tool --version`: the test said no
         return not rows and asked and all(name in SEARCHES | PROBES | _HARMLESS for name in names)
-    before = names[:-1] if "&&" in parse_line(line).after else ()
+    before = list(names[:-1]) if "&&" in parse_line(line).after else []
     if rows and any(name not in SEARCHES | PROBES | _HARMLESS for name in before):
         return False
-    complaints = tuple(f"{name}:" for name in (names[-1], *before))
+    complaints = (*(f"{name}:" for name in (names[-1], *before)), *(("fatal:", "error:") if "git" in line else ()))
     return not any(row.startswith(complaints) for row in rows)
+
+
+def _says_no(name: str, evidence: Evidence) -> bool:
+    """Whether the exit code is a "no"; where the source only flags the result, its code is not known."""
+    code = evidence.outcome.code
+    if code is None:
+        return evidence.flagged
+    codes = _NO_CODES.get(name.split()[0], (1,))
+    return code in codes or (code == 123 and "xargs" in (evidence.line or ""))
 
 
 def _probe(evidence: Evidence) -> bool:

@@ -104,6 +104,8 @@ def _program_first(words: list[str]) -> list[str]:
         return []
     kept = [word for word in _unredirected(words) if word not in ("{", "}")]
     while kept and (kept[0] in _PREFIXES or kept[0] in _KEYWORDS or _ASSIGNMENT.match(kept[0])):
+        if kept[:2] in (["command", "-v"], ["command", "-V"]):  # asks for a program and runs none
+            break
         timed = kept[0] == "timeout"  # `timeout -k 5 60 CMD`: the program is the one that is timed
         kept = kept[1:]
         while timed and kept and _TIME_LIMIT.fullmatch(kept[0]):

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 
-from postgrad.signals.commands import is_check, is_test_run, only_reads
+from postgrad.signals.answers import ANSWERED_ERROR, answers_with_failure
+from postgrad.signals.commands import about_files
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import FaultKind, text_fault
-from postgrad.signals.outcomes import json_object
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
+from postgrad.signals.shell_programs import is_check, is_test_run, only_reads
 from postgrad.signals.wordings import (
     COMMAND_NOT_FOUND,
     ERROR_WORD,
@@ -43,7 +44,10 @@ SUMMARY = Phrases(
     r"|^panic: |^Exception in thread|ninja: build stopped|^error: could not compile|Failed to compile",
     re.MULTILINE,
 )
-_NOT_FAILED = re.compile(r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b", re.IGNORECASE)
+_NOT_FAILED = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b|^.*\b0 remaining\b.*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CRASH = Phrases(
     r"^Traceback \(most recent call last|^(?:fatal|error): |^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* "
     r"|^panic: "
@@ -55,6 +59,7 @@ _CRASH = Phrases(
     re.MULTILINE,
 )
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
+_SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
 _OWN_WORDS = re.compile(
     r"can(?:not|'t|’t)|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|unexpected|missing|is a directory"
     r"|not a |no matches"
@@ -65,6 +70,7 @@ _CELL = re.compile(
     r"^-{40,}[ \t]*\n\w+(?:Error|Exception)\b|^Traceback \(most recent call last|^[ \t]*(?:Syntax|Indentation)Error: ",
     re.M,
 )
+_RAISED_ALONE = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): [^\n]{1,400}")  # all that the cell gave
 _DONE = re.compile(
     r"\A\W*(?:success|the file .{1,300} has been|updated|edited|created|wrote|applied|file (?:created|written|saved"
     r"|updated))",
@@ -78,7 +84,8 @@ _CELL_EDIT = re.compile(
     r"^[\[*# ]*(?:your proposed edit has introduced|error: (?:no |invalid |the ))", re.IGNORECASE | re.MULTILINE
 )
 REFUSED_CALL = re.compile(
-    r"\A\W*(?:error\W+)?(?:patch rejected|apply_?patch verification failed|unsupported call|no exact match found"
+    r"\A\W*(?:error\W+)?(?:patch rejected|resources?/\w+ failed: |apply_?patch verification failed"
+    r"|unsupported call|no exact match found"
     r"|failed to parse (?:function )?arguments|your (?:proposed )?edit (?:has introduced|was not applied|could not)"
     r"|no replacement was performed|the arguments provided to the tool are invalid|invalid (?:tool|function) call)",
     re.IGNORECASE,
@@ -90,32 +97,44 @@ _HARNESS = re.compile(
     r"|failed to (?:execute|call|run) (?:tool|function)|operation .{0,80} is not supported by this environment)",
     re.IGNORECASE,
 )
-_ANSWERED_ERROR = re.compile(
-    rf"\A\W*{ERROR_WORD}(?:\s?[:：]|\s+(?:executing|calling|running|while|during|in|at|al|beim|lors)\b)", re.I
-)
 # Whoever writes into `| head` complains when head has had enough.
 _CUT_SHORT = re.compile(r"^.*(?:broken pipe|EPIPE|: write error).*$\n?", re.IGNORECASE | re.MULTILINE)
+# An agent's own commands in its shell, and what they say instead of doing it.
+_OWN_COMMANDS = frozenset(
+    ["open", "goto", "scroll_up", "scroll_down", "edit", "create", "search_file", "search_dir", "find_file"]
+)
+_NOT_DONE = re.compile(
+    r"\A\W*(?:(?:error: )?(?:file|directory) [^\n]{1,300} not found|no file open|usage: |invalid )[^\n]*\Z",
+    re.IGNORECASE,
+)
+_BARE_TAG = re.compile(r"</?[\w-]+>")
+_HARNESS_ROW = re.compile(r"\W*(?:the |last |command|execution|process|tool|error|bash|shell|timed out)", re.IGNORECASE)
 _SHORT, _FIRST_WORDS = 600, 200
 _EDGE = 6000
 
 
 def fails_in_text(evidence: Evidence) -> bool:
     """Whether an unflagged result shows by its text that the call failed."""
-    if (evidence.result.is_error is None or evidence.kind == "edit") and (
-        _HARNESS.match(evidence.opening) or REFUSED_CALL.match(evidence.opening)
-    ):
+    opening, broken = evidence.opening, evidence.call.parse_error
+    if broken is not None and broken[:_FIRST_WORDS] in evidence.text:
+        return True
+    untold = evidence.result.is_error is None
+    if (untold or evidence.kind in ("edit", "other")) and REFUSED_CALL.match(opening):
+        return True
+    if (untold or evidence.kind == "edit") and _HARNESS.match(opening):
         return True
     if evidence.kind == "shell":
         return _shell(evidence)
     if evidence.kind == "code":
         edges = _edges(evidence.outcome.output)
-        return evidence.outcome.code not in (None, 0) or bool(_CELL.search(edges) or _CELL_EDIT.search(edges))
-    if evidence.kind == "edit":
+        raised = _RAISED_ALONE.fullmatch(edges.strip()) if evidence.result.is_error is None else None
+        return evidence.outcome.code not in (None, 0) or bool(raised or _CELL.search(edges) or _CELL_EDIT.search(edges))
+    if evidence.kind == "edit" and about_files(evidence.call):
         trusted = evidence.result.is_error is False
         return _unchanged(evidence.text, within=_FIRST_WORDS if trusted else _SHORT) or (
-            not trusted and _answered(evidence)
+            not trusted and answers_with_failure(evidence)
         )
-    return False if evidence.kind == "wait" else _answered(evidence)
+    return False if evidence.kind == "wait" else answers_with_failure(evidence)
 
 
 def failed_summary(line: str, text: str) -> bool:
@@ -129,29 +148,34 @@ def _shell(evidence: Evidence) -> bool:
     line, (code, output) = evidence.line or "", (evidence.outcome.code, evidence.outcome.output)
     if code not in (None, 0):
         return True
-    if code is None and evidence.result.is_error is None and TIMED_OUT.search(output[-400:]) and _harness_row(output):
+    if code is None and _killed(output):
         return True
     if not parse_line(line).loses_code and (code == 0 or evidence.result.is_error is False):
         return False
     return failed_summary(line, output) or _complains(evidence, _edges(output))
 
 
-def _harness_row(output: str) -> bool:
-    """The last row is the harness's, not the program's: a sentence, or in brackets."""
-    rows = output.rstrip().splitlines()
-    return (
-        bool(rows)
-        and re.match(r"\W*(?:the |command|execution|process|tool|error)", rows[-1], re.IGNORECASE) is not None
-    )
+def _killed(output: str) -> bool:
+    """The harness ran out of patience: its own sentence is the first or the last row, before a closing tag."""
+    rows = [row for row in output.splitlines() if row.strip() and not _BARE_TAG.fullmatch(row.strip())]
+    return any(_HARNESS_ROW.match(row) and TIMED_OUT.search(row[:400]) for row in (*rows[:1], *rows[-1:]))
 
 
 def _complains(evidence: Evidence, output: str) -> bool:
     output = _CUT_SHORT.sub("", output)
-    if _SHELL_COMPLAINT.search(output) or _own_complaint(evidence.programs, output):
+    line = evidence.line or ""
+    scripts = _SCRIPT_COMPLAINT.findall(output) if ".sh: line " in output else ()
+    if any(script in line for script in scripts) or _SHELL_COMPLAINT.search(output):
         return True
-    if only_reads(evidence.line or "") or is_test_run(evidence.line or ""):  # a test's log may speak of errors
+    if _own_complaint(evidence.programs, output) or (_own_command(evidence) and _NOT_DONE.match(output)):
+        return True
+    if only_reads(line) or is_test_run(line):  # a test's log may speak of errors
         return False
     return _CRASH.search(output) is not None or any(COMMAND_NOT_FOUND.search(row) for row in output.splitlines()[-3:])
+
+
+def _own_command(evidence: Evidence) -> bool:
+    return evidence.programs[:1] != () and evidence.programs[0] in _OWN_COMMANDS
 
 
 def _own_complaint(names: tuple[str, ...], output: str) -> bool:
@@ -171,31 +195,7 @@ def _unchanged(text: str, *, within: int) -> bool:
     if _DONE.match(opening):
         return False
     fault = text_fault(opening)
-    return (fault is not None and fault.kind in _UNCHANGED) or _ANSWERED_ERROR.match(opening) is not None
-
-
-def _answered(evidence: Evidence) -> bool:
-    """Any other tool: an error object, or an answer that begins with the word "error" and is no file's content."""
-    value = json_object(evidence.text)
-    if value is not None:
-        by_harness = value.get("status") == "error" and ("message" in value or "error" in value)
-        return (
-            evidence.kind in ("other", "search") and _error_object(value, trusted=evidence.result.is_error is False)
-        ) or by_harness
-    if evidence.result.is_error is False or not _ANSWERED_ERROR.match(evidence.opening):
-        return False
-    return evidence.kind == "other" or len(evidence.text) < _SHORT
-
-
-def _error_object(value: dict[str, object], *, trusted: bool) -> bool:
-    """`trusted`: the source says that all went well; then only the tool's own plain "no" counts."""
-    said_no = any(value.get(key) is False for key in ("success", "ok", "succeeded")) or any(
-        value.get(key) is True for key in ("isError", "is_error")
-    )
-    if trusted or said_no:
-        return said_no
-    failed = str(value.get("status", "")).lower() in ("error", "fail", "failed", "failure")
-    return failed or value.get("type") == "error" or bool(value.get("error"))
+    return (fault is not None and fault.kind in _UNCHANGED) or ANSWERED_ERROR.match(opening) is not None
 
 
 def _edges(text: str) -> str:

@@ -53,6 +53,8 @@ def find_sites(trace: Trace) -> list[Site]:
         if not any(site.kind == "invalid_call" for site in sites):
             sites += _verifier_sites(trace, step)
         sites += event_sites(history, step, sites)
+        if not any(site.kind == "invalid_call" for site in sites):
+            sites += _unreadable(trace, step)
         if not any(site.kind in ("reject", "interrupt", "undo") for site in sites):
             sites += _follow_ups(history, step)
         found += sites
@@ -172,6 +174,15 @@ def _verifier_sites(trace: Trace, step: Step) -> list[Site]:
         Site(trace.id, step.index, _verified_kind(said), "real", "verifier/1", _record(step), said.text)
         for said in step.feedback
         if said.kind == "verifier" and said.value is not None and said.value < 1
+    ][:1]
+
+
+def _unreadable(trace: Trace, step: Step) -> list[Site]:
+    """The application could not read the answer, and says so on the step alone."""
+    return [
+        Site(trace.id, step.index, "invalid_call", "real", "invalid_call/2", _record(step), said.text)
+        for said in step.feedback
+        if said.kind in MALFORMED_KINDS
     ][:1]
 
 

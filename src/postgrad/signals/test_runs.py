@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from postgrad.signals.commands import edited_files, is_check, is_test_run
+from postgrad.signals.commands import edited_files
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
 from postgrad.signals.rules import Verdict
+from postgrad.signals.shell_programs import is_check, is_test_run
 
 _REPRODUCES = re.compile(
     r"\brepro(?:duce\w*|duction|_?\d*)?(?=[\W_\d]|$)|(?<=[_\-/])repro\w*|\brepro\w*", re.IGNORECASE
@@ -44,7 +45,7 @@ def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdi
         return ("real" if _broken_itself(text) else "expected"), step
     if not edits:
         return "benign", step
-    if _test_first(edits, line):
+    if is_test_run(line) and _test_first(edits, line):
         return "expected", step
     return "real", _blamed(edits, text)
 

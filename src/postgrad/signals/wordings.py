@@ -52,7 +52,7 @@ NO_SUCH_FILE = _any(
     r"(?:file|path|directory) (?:was )?not found",
     r"could not find (?:the )?(?:file|path)",
     r"unable to find (?:the )?(?:file|path)",
-    r"\bENOENT\b",
+    r"\bENOENT\b|non-?existent (?:file|directory|path)|(?:file|path|directory) .{1,300} (?:was )?not found",
     r"Datei oder Verzeichnis nicht gefunden|kann (?:der|die) (?:Pfad|Datei).{0,120}nicht (?:finden|gefunden)"
     r"|Pfad.{0,200}(?:nicht gefunden|nicht vorhanden)|existiert nicht",
     r"aucun fichier ou (?:dossier|répertoire)|impossible de trouver (?:le|la) (?:chemin|fichier)|n'existe pas",
@@ -66,6 +66,12 @@ NO_SUCH_FILE = _any(
     r"そのようなファイルやディレクトリは|パス.{0,200}(?:が)?見つかりません|ファイルが見つかりません|存在しません",
     r"그런 파일이나 디렉터리가 없|경로.{0,100}찾을 수 없|파일을 찾을 수 없|존재하지 않",
     r"nie ma takiego pliku|bestand of map bestaat niet|böyle bir dosya ya da dizin yok",
+)
+
+NO_RULE = _any(
+    r"no rule to make target|Keine Regel|aucune règle pour fabriquer|pas de règle pour fabriquer",
+    r"no hay ninguna regla para construir|nessuna regola per generare|не найдено правила|нет правила для сборки",
+    r"没有规则可制作目标|沒有規則可製作目標|を make するルールがありません|sem regra para processar",
 )
 
 PERMISSION_DENIED = _any(
@@ -106,9 +112,10 @@ NETWORK_DOWN = _any(
     r"failed to (?:fetch|establish a new connection)|unable to (?:connect to|access) (?:the )?(?:'?https?://|remote"
     r"|server)",
     r"tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
-    r"|max retries exceeded",
+    r"|max retries exceeded|certificate (?:has expired|is not (?:yet )?valid)|self[- ]signed certificate",
     r"unable to locate package|some index files failed to download|unable to fetch some archives",
-    r"could not connect to (?:server|host|the)|cannot connect to the docker daemon|is the docker daemon running",
+    r"is the server running (?:locally|on)|could not connect to (?:server|host|the)|cannot connect to the docker daemon"
+    r"|is the docker daemon running|connection to the server .{1,80} was refused|actively refused",
     r"Name oder Dienst nicht bekannt|Netzwerk ist nicht erreichbar|Nom ou service inconnu"
     r"|Le réseau n'est pas accessible",
     r"Nombre o servicio desconocido|La red es inaccesible|Имя или служба не известны|Сеть недоступна",
@@ -118,7 +125,8 @@ NETWORK_DOWN = _any(
 BUSY_OR_LIMITED = _any(
     r"(?:status(?: code)?|http(?:/\d(?:\.\d)?)?|error|code|returned error)\W{0,3}(?:429|5\d\d)\b",
     r"\b(?:429 too many requests|50[0234] (?:internal|bad gateway|service|gateway))",
-    r"too many requests|overloaded_error|rate[ _-]?limit(?:ed|ing)?\b.{0,40}(?:exceed|reach|hit|error|retry)"
+    r"overloaded\W{1,3}529\b|\b529\b.{0,20}overloaded|too many requests|overloaded_error"
+    r"|rate[ _-]?limit(?:ed|ing)?\b.{0,40}(?:exceed|reach|hit|error|retry)"
     r"|quota (?:exceeded|exhausted)",
     r"rate_limit_(?:error|exceeded)|resource_exhausted|service unavailable|server (?:is )?overloaded"
     r"|insufficient_quota",
@@ -130,6 +138,8 @@ TIMED_OUT = _any(
     r"|timed out after \d",
     r"execution timed out|timeout (?:exceeded|expired|reached|of \d+)|exceeded the (?:time limit|timeout)"
     r"|no new output after",
+    r"timed out (?:and|while|waiting)|exceed(?:ed|ing) (?:the )?(?:\w+ ){0,2}time ?(?:out|limit)|\bread timed out"
+    r"|(?:Read|Connect|Pool)Timeout",
     r"deadline exceeded|context deadline exceeded|TimeoutExpired|Zeitüberschreitung|délai d'attente dépassé",
     r"tiempo de espera agotado|время ожидания истекло|超时|逾時|タイムアウト|시간 초과",
 )
@@ -145,7 +155,8 @@ MISSING_SYSTEM_PART = _any(
     r"|must be run as root",
     r"executable doesn't exist at|browser.{0,40}not installed|please install|is not installed"
     r"|unsupported (?:platform|engine)",
-    r"glibc(?:xx)?_\d|permission denied \(publickey|host key verification failed|could not read (?:username"
+    r"InterpreterNotFound|glibc(?:xx)?_\d|permission denied \(publickey"
+    r"|host key verification failed|could not read (?:username"
     r"|password) for",
     r"authentication (?:failed|required)|not logged in|auth login|unauthorized|invalid api key|ライセンス|no display"
     r"|cannot open display",

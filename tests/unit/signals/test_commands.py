@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.signals.commands import command_of, is_check, is_test_run, programs, target_of
+from postgrad.signals.commands import command_of, target_of
+from postgrad.signals.shell_programs import is_check, is_test_run, programs
 from unit.signals.traces_by_hand import bash, call
 
 

@@ -15,6 +15,7 @@ from postgrad.core.errors import DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Provenance, Record
 from postgrad.signals.records import read_records, row_content, write_records
+from postgrad.traces.readers import read
 from unit.signals.traces_by_hand import WEATHER, act, call
 
 ROW = Record(
@@ -128,8 +129,35 @@ def test_what_is_free_in_a_row_may_hold_any_key(tmp_path: Path) -> None:
         (lambda row: row["action"].update(role="user"), "its action is of role 'user', expected 'assistant'"),
         (lambda row: row["rejected"].update(role="tool"), "its rejected is of role 'tool', expected 'assistant'"),
         (lambda row: row.update(hint=" \n"), "its hint is empty"),
+        (lambda row: row["action"]["blocks"].append(row["action"]["blocks"][0]), "its action has two .* id 'c0'"),
+        (lambda row: row["rejected"].update(blocks=2 * row["rejected"]["blocks"]), "its rejected has two .* id"),
+        (lambda row: row["messages"].append(row["action"] | {"blocks": 2 * row["action"]["blocks"]}), "its messages.1"),
     ],
 )
 def test_a_row_that_means_nothing_is_refused(tmp_path: Path, change: Any, told: str) -> None:
     with pytest.raises(DataError, match=f"row 1: {told}"):
         list(read_records(changed(tmp_path, change)))
+
+
+def test_an_id_may_come_again_in_another_message(tmp_path: Path) -> None:
+    """The context's call, the action's and the rejected one's each answer for themselves."""
+    path = changed(tmp_path, lambda row: row["messages"].append(row["action"]))
+    assert len(list(read_records(path))) == 1
+
+
+def test_a_trace_whose_provider_repeats_an_id_still_makes_a_row(tmp_path: Path) -> None:
+    """Two calls with one id in one message of a real log: the trace has ids of its own, so its row is whole."""
+    calls = [
+        {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": json.dumps({"city": c})}}
+        for c in ("Bonn", "Köln")
+    ]
+    answer = {"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": calls}}]}
+    request = {"model": "m", "messages": [{"role": "user", "content": "Bonn and Köln?"}]}
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"request": request, "response": answer}))
+    (trace,) = read(log).traces
+    (step,) = trace.steps
+    assert len({made.id for made in step.action.tool_calls}) == 2
+    path = tmp_path / "records.jsonl"
+    write_records(path, [Record(trace.context(step), step.action)])
+    assert len(list(read_records(path))) == 1

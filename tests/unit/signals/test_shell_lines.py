@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.signals.commands import edited_files, kind_of, only_reads
+from postgrad.signals.commands import edited_files, kind_of
 from postgrad.signals.shell_lines import parse_line, written_files
+from postgrad.signals.shell_programs import only_reads
 from unit.signals.traces_by_hand import bash, call
 
 

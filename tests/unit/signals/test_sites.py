@@ -55,7 +55,7 @@ def test_a_stop_without_words_on_the_work_is_only_a_stop(words: str) -> None:
 
 def test_words_after_the_next_step_are_another_matter() -> None:
     builder = TraceBuilder().step(act(bash("make")), [("ok", False)]).event("interrupt")
-    builder.step(act(bash("ls")), [("a", False)]).event("user_text", "wrong file")
+    builder.step(act(bash("ls")), [("a", False)]).event("user_text", "the other file")
     assert only(builder).verdict == "user_stop"
 
 

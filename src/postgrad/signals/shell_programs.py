@@ -1,0 +1,117 @@
+"""The programs of a shell line, by what their exit codes and outputs mean.
+
+A search or a probe says "no" with its exit code, a test run or a check counts what is wrong with the code, a reader
+shows what somebody else wrote. How lines are taken apart: `shell_lines`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from postgrad.signals.shell_lines import parse_line
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in listed.split(","))
+
+
+SEARCHES = _names(
+    """
+    grep, egrep, fgrep, zgrep, rg, ag, ack, find, fd, fdfind, findstr, select-string, locate, pgrep, pidof, lsof,
+    fuser, diff, cmp, comm, test, [, [[, test-path, mountpoint, which, whereis, where, type, hash, get-command,
+    get-process, show-ref, rev-parse, check-ignore, merge-base, config, getent, printenv, find_file, search_file,
+    search_dir, command -v, kill -0, ps -p, nc -z, jq -e, yq -e, pip show, pip3 show, brew list, npm ls, npm list,
+    npm outdated, systemctl status, systemctl is-active, systemctl is-enabled
+    """
+)
+"""What says "no" with its exit code; of some programs only one subcommand or option does."""
+PROBES = _names(
+    """
+    ls, cat, test, [, [[, stat, file, dir, open, find_file, search_file, search_dir, get-item, get-childitem,
+    get-content, gc, test-path
+    """
+)
+WAITS = frozenset(["sleep", "wait", "start-sleep", "timeout"])
+READERS = _names(
+    """
+    cat, head, tail, less, more, sed, awk, nl, bat, grep, egrep, fgrep, rg, ag, ack, find, fd, ls, wc, jq, yq, cut,
+    sort, uniq, tr, diff, strings, xxd, od, tree, stat, file, echo, printf, get-content, select-string, type, gc,
+    column, fold, history, log, show, curl, wget, http, gh, journalctl, dmesg, cd, pwd, true, export, set, source,
+    sleep, tee, xargs, env, printenv
+    """
+)
+
+_LAUNCHERS = (
+    r"(?:(?:\S*python[\d.]*|uv|npx|bunx|poetry|pdm|pipenv|hatch|rye|pixi|conda|bundle|pnpm|yarn|npm|php|xcrun|dotnet"
+    r"|nx|turbo"
+    r"|coverage|catchsegv)(?: (?:-m|run|exec|dlx|tool|--|-\S+))* )*"
+)
+_BUILDERS = (
+    r"(?:cargo|go|mix|dotnet|swift|(?:\S*/)?gradlew?|(?:\S*/)?mvnw?|deno|bun|rake|rails|npm|pnpm|yarn|make|gmake"
+    r"|just|sbt|lein"
+    r"|stack|cabal|zig|bazel|flutter|dart|mage|nx|turbo|xcodebuild|ng|php artisan|composer|gleam|rebar3|julia)"
+    r"(?: run)?(?: -\S+)*"
+)
+_RUNNERS = (
+    r"(?:py\.?test|unittest|nose2?|jest|vitest|mocha|ava|karma|cypress|playwright test|rspec|minitest|phpunit|pest"
+    r"|tox|nox"
+    r"|ctest|bats|gotestsum|cargo-nextest|busted|trial|runtests\.py|run_?tests?\.(?:sh|py)|manage\.py test|doctest)"
+)
+_TESTS = re.compile(
+    rf"{_LAUNCHERS}(?:(?:\S*/)?{_RUNNERS}(?: |$)|{_BUILDERS} (?:\S*:)?(?:tests?|test:\S+|spec|nextest|verify|t)(?: |$))"
+)
+_CHECKS = re.compile(
+    rf"{_LAUNCHERS}(?:(?:\S*/)?(?:tsc|vue-tsc|mypy|pyright|basedpyright|ty|ruff|black|isort|eslint|biome|oxlint"
+    rf"|prettier"
+    r"|flake8|pylint|golangci-lint|rubocop|stylelint|shellcheck|hadolint|ktlint|clang-tidy|phpstan|psalm|credo"
+    r"|pre-commit"
+    r"|gcc|g\+\+|cc|c\+\+|clang|clang\+\+|javac|rustc|kotlinc|scalac|ghc|csc|cmake|ninja|meson|msbuild|\S*configure"
+    r"|xelatex"
+    r"|pdflatex|webpack|rollup|vite build|next build|esbuild|py_compile|compileall|sphinx-build|mkdocs build)(?: |$)"
+    rf"|{_BUILDERS} (?:\S*:)?(?:build|check|lint|typecheck|type-check|types|vet|compile|format|fmt|clippy|credo"
+    rf"|dialyzer"
+    r"|assemble|package|bundle|analyze|tsc|ci)\b|(?:make|gmake)(?: (?:-\S+|\d+|all|clean|default|release|debug"
+    r"|\w+=\S*))*$|docker (?:compose )?build|bazel build)"
+)
+
+
+@lru_cache(maxsize=4096)
+def programs(line: str) -> tuple[str, ...]:
+    """The program of each simple command; ``git grep``, ``xargs grep`` count as what they are."""
+    return tuple(_program(words) for words in parse_line(line).commands)
+
+
+def _program(words: tuple[str, ...]) -> str:
+    name = re.split(r"[\\/]", words[0])[-1].lower() or words[0]
+    name = name.removesuffix(".exe")
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    if name == "git":
+        verbs = ("grep", "diff", "show-ref", "rev-parse", "check-ignore", "log", "show", "merge-base", "config")
+        return next((word for word in rest if word in verbs), name) if rest else name
+    if "logs" in rest[:2]:  # docker logs, kubectl logs: what another program wrote
+        return "log"
+    if name == "xargs" and rest:
+        return next((word for word in rest if word in SEARCHES), name)
+    return next((asked for word in words[1:3] if (asked := f"{name} {word}") in SEARCHES), name)
+
+
+def is_test_run(line: str) -> bool:
+    """Whether the line runs tests."""
+    return _runs(_TESTS, line)
+
+
+def is_check(line: str) -> bool:
+    """Whether the line runs a type check, a linter or a build."""
+    return _runs(_CHECKS, line)
+
+
+def _runs(pattern: re.Pattern[str], line: str) -> bool:
+    """Only the words that start a command count: a quoted text may speak of tests."""
+    return any(pattern.match(" ".join(words)) for words in parse_line(line).commands)
+
+
+def only_reads(line: str) -> bool:
+    """Whether every program of the line shows text that somebody else wrote, errors quoted in it included."""
+    names = programs(line)
+    return bool(names) and all(name in READERS for name in names)
