@@ -3,11 +3,13 @@
 The libraries are imported once (`python benchmarks/arm.py MODULE`); every request, a JSON line `{"case", "settings",
 "out"}` on stdin, then runs in a fork: set up, warm up on the `warm` settings, measure. What it gave is written to the
 `out` file (numpy), and a line `{"done": rc}` says so. A fork that needs more CPU seconds than its settings' `limit` is
-ended by the system, and `done` is -24 (SIGXCPU).
+ended by the system, and `done` is -24 (SIGXCPU); one that needs more memory than there is ends itself, and `done` is
+12 (ENOMEM).
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -37,6 +39,19 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def available() -> int:
+    """Bytes of memory free for use, as the system estimates; where it does not (not Linux) a very large number."""
+    with suppress(OSError):
+        [line] = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable")]
+        return int(line.split()[1]) * 1024
+    return sys.maxsize
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation was refused; torch says it in words."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in str(error))
+
+
 def measured(module: Any, case: str, settings: dict[str, Any], out: str) -> None:
     """Set up, warm up, run, write."""
     from training.bodies import fingerprint
@@ -45,6 +60,8 @@ def measured(module: Any, case: str, settings: dict[str, Any], out: str) -> None
         spent = resource.getrusage(resource.RUSAGE_SELF)
         limit = int(spent.ru_utime + spent.ru_stime + settings["limit"])
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    most = int(start_peak() * 2**20 + 0.9 * available())  # beyond it the system would end any process, not this one
+    resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     prepare = getattr(module, case)
     if settings.get("warm"):
         prepare(settings | settings["warm"])()
@@ -54,7 +71,7 @@ def measured(module: Any, case: str, settings: dict[str, Any], out: str) -> None
     outcome = step()
     cpu, wall = time.process_time() - began, time.perf_counter() - wall
     peak = peak_mb()
-    numbers = {name: value for name, value in outcome.items() if isinstance(value, (int, float))}
+    numbers: dict[str, Any] = {name: value for name, value in outcome.items() if isinstance(value, (int, float))}
     if "check" in outcome:
         numbers["apart"] = outcome["check"]()
     if "model" in outcome:
@@ -79,8 +96,9 @@ def main(name: str) -> None:
             try:
                 measured(module, request["case"], request["settings"], request["out"])
                 code = 0
-            except BaseException:
+            except BaseException as error:
                 traceback.print_exc()
+                code = errno.ENOMEM if is_out_of_memory(error) else 1
             os._exit(code)
         _, status = os.waitpid(child, 0)
         answers.write(json.dumps({"done": os.waitstatus_to_exitcode(status)}) + "\n")

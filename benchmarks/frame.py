@@ -10,6 +10,7 @@ not comparable between machines.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -66,7 +67,14 @@ class Row:
 
 
 class Unfinished(Exception):
-    """An arm needed more CPU seconds than its limit."""
+    """An arm needed more than it was given; `what` is "CPU seconds" or "memory"."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+_ENDED = {-signal.SIGXCPU: "CPU seconds", errno.ENOMEM: "memory"}
 
 
 class Arm:
@@ -89,7 +97,7 @@ class Arm:
         """The numbers of one case.
 
         Raises:
-            Unfinished: it took more CPU seconds than the settings' `limit`.
+            Unfinished: it took more CPU seconds than the settings' `limit`, or all memory.
         """
         out = folder / f"{self.module}-{case}.npz"
         assert self._process.stdin is not None
@@ -97,9 +105,10 @@ class Arm:
         self._process.stdin.write(json.dumps({"case": case, "settings": dict(settings), "out": str(out)}) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
-        if answer and json.loads(answer)["done"] == -signal.SIGXCPU:
-            raise Unfinished
-        if not answer or json.loads(answer)["done"]:
+        done = json.loads(answer)["done"] if answer else None
+        if done in _ENDED:
+            raise Unfinished(_ENDED[done])
+        if done != 0:
             raise SystemExit(f"arm {self.module}, case {case} failed:\n{Path(self._said).read_text()[-2000:]}")
         with np.load(out) as arrays:
             return {name: arrays[name] for name in arrays.files}

@@ -221,7 +221,12 @@ def speed_rows(name: str, folder: Path, megabytes: float) -> Iterator[dict[str, 
     for ours in ("read", "ingest"):
         for peer, target in peers.items():
             correct = arms[ours]["found"] == sessions * steps and right[peer]
-            about = {"peer_name": peer, "peer_version": version(peer), "target": target, "correct": correct}
+            about: dict[str, Any] = {
+                "peer_name": peer,
+                "peer_version": version(peer),
+                "target": target,
+                "correct": correct,
+            }
             speeds = size / arms[ours]["cpu"], size / arms[peer]["cpu"]
             yield row(f"{name}: {ours}", "MB/CPU s", *speeds, **about)
     correct = again["found"] == arms["ingest"]["found"]

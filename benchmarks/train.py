@@ -2,12 +2,13 @@
 
 Every arm computes the same thing on the same random weights and tokens (`training/`), in turns, in a process of its
 own. Full: SmolLM2-135M's shape, and a real trace where one is found. `--quick`: a fifth of it (6 layers, a vocabulary
-of 9,830, contexts of 768 tokens for the trace), under five minutes. A run that takes more CPU seconds than `limit`
-is ended: a row about a peer that did not finish says `unfinished`, has the limit as its time, and is not met.
+of 9,830, contexts of 768 tokens for the trace), under five minutes. A run that takes more CPU seconds than `limit`, or
+more memory than there is, is ended: a row about a peer that did not finish says what it ran out of (`unfinished`), has
+that limit as its number, and is not met.
 
 CPU seconds and memory are the least of `--repeats` runs: whatever else a machine does can only add to them.
 
-Run: python benchmarks/train.py [--quick] [--json] [--only replay grpo ...] [--trace FILE] [--repeats 3]
+Run: python benchmarks/train.py [--quick] [--json] [--only preference grpo ...] [--trace FILE] [--repeats 3]
 TRL has to be installed (pip install 'postgrad[bench]').
 """
 
@@ -20,11 +21,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from arm import available
 from frame import (
     ONE_THREAD,
     QUIET,
@@ -60,6 +62,7 @@ class Case:
     peers: tuple[tuple[str, dict[str, Any], float], ...]
     quick: dict[str, Any]
     peer_library: str = "trl"
+    full_peers: tuple[tuple[str, dict[str, Any], float], ...] = ()
 
 
 def cases(trace: Path | None) -> list[Case]:
@@ -79,6 +82,7 @@ def cases(trace: Path | None) -> list[Case]:
             replay | {"trace": str(trace) if trace else None},
             ((*dpo, 10.0),),
             {"context": 768},
+            full_peers=(("TRL DPOTrainer, defaults (bf16 where faster)", DEFAULT, 10.0),),
         ),
         Case("GRPO loss", "grpo", {"P": 256, "C": 64, "G": 8, **group}, both, {}),
         Case("GRPO loss", "grpo", {"P": 512, "C": 32, "G": 8, **group}, both, {}),
@@ -102,6 +106,14 @@ def cases(trace: Path | None) -> list[Case]:
     ]
 
 
+@dataclass
+class Runs:
+    """A peer's runs, and what it ran out of."""
+
+    done: list[Numbers] = field(default_factory=list)
+    unfinished: str = ""
+
+
 class Bench:
     """Runs cases on arms that stay up."""
 
@@ -120,15 +132,17 @@ class Bench:
         for arm in self._arms.values():
             arm.close()
 
-    def turns(self, case: Case) -> tuple[list[Numbers], list[list[Numbers]]]:
+    def turns(self, case: Case) -> tuple[list[Numbers], list[Runs]]:
         """Our runs, and each peer's, taken in turns."""
         ours: list[Numbers] = []
-        theirs: list[list[Numbers]] = [[] for _ in case.peers]
+        theirs = [Runs() for _ in case.peers]
         for _ in range(self._repeats):
             ours.append(self.arm("ours").run(case.function, case.settings, self._folder))
             for runs, (_, extra, _) in zip(theirs, case.peers, strict=True):
-                with suppress(Unfinished):
-                    runs.append(self.arm(TRL).run(case.function, case.settings | extra, self._folder))
+                try:
+                    runs.done.append(self.arm(TRL).run(case.function, case.settings | extra, self._folder))
+                except Unfinished as ended:
+                    runs.unfinished = ended.what
         return ours, theirs
 
     def rate(self) -> float:
@@ -144,29 +158,45 @@ def rows_of(case: Case, bench: Bench) -> Iterator[Row]:
     )
     name = f"{case.name} ({shape})" if shape else case.name
     for (peer, _, target), runs in zip(case.peers, theirs, strict=True):
-        about = (peer, installed(case.peer_library))
-        if not runs:
-            limit = float(case.settings["limit"])
-            yield Row(name, "CPU s", least(ours, "cpu"), limit, *about, target, False, more={"unfinished": peer})
-            continue
-        if case.function == "rollout":
-            apart = max(float(run["apart"]) for run in ours)
-            speed = [least(own, "tokens") / least(own, "cpu") for own in (ours, runs)]
-            more = {"logprob_difference": apart}
-            yield Row(name, "tokens/CPU s", *speed, *about, target, apart < 1e-3, higher_is_better=True, more=more)
-            continue
-        loss = abs(float(ours[0]["loss"] - runs[0]["loss"]))
-        gradient = gradient_difference(ours[0], runs[0])
-        work = [least(own, "peak_mb") - least(own, "before_mb") for own in (ours, runs)]
-        more = {"loss_difference": loss, "gradient_difference": gradient, "work_mb": work}
-        correct = loss <= LOSS and gradient <= GRADIENT
-        yield Row(name, "CPU s", least(ours, "cpu"), least(runs, "cpu"), *about, target, correct, more=more)
-        memory = 4.0 if case.function == "distil" else 1.0
-        yield Row(f"{name}: memory", "MB above the weights", *work, *about, memory, correct)
+        yield from peer_rows(name, case, ours, runs, (peer, installed(case.peer_library)), target)
     if case.function == "grpo":
         yield floor_row(name, case, ours, bench)
     if case.function == "distil":
         yield from vocabulary_rows(case, bench, ours)
+
+
+def peer_rows(
+    name: str, case: Case, ours: list[Numbers], runs: Runs, about: tuple[str, str], target: float
+) -> Iterator[Row]:
+    """Ours beside one peer."""
+    if not runs.done:
+        ended = {"unfinished": runs.unfinished}
+        if runs.unfinished == "memory":  # how long it would have taken, nobody knows
+            mine, room = _work(ours), available() / 2**20
+            yield Row(f"{name}: memory", "MB above the weights", mine, room, *about, 1.0, False, more=ended)
+        else:
+            limit = float(case.settings["limit"])
+            yield Row(name, "CPU s", least(ours, "cpu"), limit, *about, target, False, more=ended)
+        return
+    if case.function == "rollout":
+        apart = max(float(run["apart"]) for run in ours)
+        mine, other = (least(own, "tokens") / least(own, "cpu") for own in (ours, runs.done))
+        more: dict[str, Any] = {"logprob_difference": apart}
+        yield Row(name, "tokens/CPU s", mine, other, *about, target, apart < 1e-3, higher_is_better=True, more=more)
+        return
+    loss = abs(float(ours[0]["loss"] - runs.done[0]["loss"]))
+    gradient = gradient_difference(ours[0], runs.done[0])
+    mine, other = _work(ours), _work(runs.done)
+    more = {"loss_difference": loss, "gradient_difference": gradient, "work_mb": [mine, other]}
+    correct = loss <= LOSS and gradient <= GRADIENT
+    yield Row(name, "CPU s", least(ours, "cpu"), least(runs.done, "cpu"), *about, target, correct, more=more)
+    memory = 4.0 if case.function == "distil" else 1.0
+    yield Row(f"{name}: memory", "MB above the weights", mine, other, *about, memory, correct)
+
+
+def _work(runs: Sequence[Numbers]) -> float:
+    """MB that a run needed above what was there before."""
+    return float(least(runs, "peak_mb") - least(runs, "before_mb"))
 
 
 def floor_row(name: str, case: Case, ours: Sequence[Numbers], bench: Bench) -> Row:
@@ -184,9 +214,9 @@ def vocabulary_rows(case: Case, bench: Bench, small: Sequence[Numbers]) -> Itera
     """Work memory at about three times the vocabulary, which is to stay what it was."""
     large = case.settings["vocabulary"] * 152 // 49
     grown = bench.arm("ours").run(case.function, case.settings | {"vocabulary": large}, bench._folder)
-    work = [float(run["peak_mb"] - run["before_mb"]) for run in (grown, small[0])]
+    after, before = (float(run["peak_mb"] - run["before_mb"]) for run in (grown, small[0]))
     name = f"self-distillation: vocabulary {case.settings['vocabulary']} to {large}"
-    yield Row(name, "MB above the weights", *work, "the smaller vocabulary", "", 1.1, True, bound="<=")
+    yield Row(name, "MB above the weights", after, before, "the smaller vocabulary", "", 1.1, True, bound="<=")
 
 
 def startup_rows(repeats: int) -> Iterator[Row]:
@@ -234,7 +264,8 @@ def main() -> None:
             if given.only and case.function not in given.only:
                 continue
             settings = case.settings | size | (case.quick if given.quick else {})
-            for row in rows_of(replace(case, settings=settings), bench):
+            peers = case.peers if given.quick else (*case.peers, *case.full_peers)
+            for row in rows_of(replace(case, settings=settings, peers=peers), bench):
                 rows.append(row)
                 print(f"{row.case}: {row.ratio:.2f} {row.unit} against {row.peer_name}", file=sys.stderr)
         if not given.only or "startup" in given.only:

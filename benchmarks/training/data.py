@@ -95,10 +95,11 @@ def learnable(trace: Any) -> int:
 def group(settings: Settings) -> Group:
     """One prompt of P tokens (and one with a hint), G completions of C tokens."""
     draw, size = np.random.default_rng(1), settings["vocabulary"]
-    prompt = draw.integers(10, size, settings["P"]).tolist()
-    completions = draw.integers(10, size, (settings["G"], settings["C"])).tolist()
-    advantages = draw.normal(size=settings["G"])
-    hint = draw.integers(10, size, settings.get("hint", 0)).tolist()
+    p, g, c, h = (int(settings.get(name, 0)) for name in ("P", "G", "C", "hint"))
+    prompt = draw.integers(10, size, p).tolist()
+    completions = draw.integers(10, size, (g, c)).tolist()
+    advantages = draw.normal(size=g)
+    hint = draw.integers(10, size, h).tolist()
     return Group(prompt, completions, (advantages - advantages.mean()).round(3).tolist(), [*prompt, *hint])
 
 

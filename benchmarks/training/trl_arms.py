@@ -181,7 +181,7 @@ def stepping(trainer: Any, settings: Settings, losses: Callable[[], Iterator[Ten
         total = 0.0
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
             for loss in losses():
-                loss.backward()
+                torch.autograd.backward([loss])
                 total += float(loss)
         return {"loss": total, "model": trainer.model}
 
