@@ -65,6 +65,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _DECODER = msgspec.json.Decoder(Line)
+_ENCODER = msgspec.json.Encoder()
 
 
 class Journal:
@@ -169,10 +170,11 @@ class Journal:
         self._sizes[key] = size
 
 
-def _text(line: Line) -> bytes:
+def _text(line: Line) -> bytearray:
     """A line with its end. Paths need not be UTF-8: what is not is written as escapes."""
+    text = bytearray()
     try:
-        return msgspec.json.encode(line) + b"\n"
+        _ENCODER.encode_into(line, text)
     except UnicodeEncodeError:
         value: dict[str, Any] = {}
         for name in ("source", "seen"):
@@ -180,14 +182,16 @@ def _text(line: Line) -> bytes:
             if part is not None:
                 fields = {field: getattr(part, field) for field in part.__struct_fields__ if field != "report"}
                 value[name] = {**msgspec.to_builtins(fields), "report": json.loads(bytes(part.report))}
-        return plain_json(value).encode() + b"\n"
+        text[:] = plain_json(value).encode()
+    text += b"\n"
+    return text
 
 
 def _line(data: bytes, path: Path) -> Line:
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
+        pass  # a lone surrogate in it, which json below can read; or damage, which it will name
     try:
         value = json.loads(data)
         for part in (value.get("source"), value.get("seen")):

@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -27,6 +27,9 @@ from postgrad.core.errors import DataError
 from postgrad.traces.ledger import Entry, Ledger, settled
 from postgrad.traces.raw import STREAM_FAULTS, open_raw
 from postgrad.traces.records import RecordStatus, RecordTable
+from postgrad.traces.spool import Tape
+
+T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
 _OBJECT = re.compile(r'\{\s*"')  # a record starts so; inside a string of JSON its quote would be escaped
@@ -51,7 +54,7 @@ def head(path: Path, *, rows: int, limit: int) -> list[dict[str, Any]]:
                 read += len(line)
                 found += decode(line)[0]
         except STREAM_FAULTS:
-            pass
+            pass  # what came before the fault tells the format as well
     return found
 
 
@@ -113,7 +116,7 @@ def _scan(text: str, start: int) -> tuple[list[Any], int]:
             while text[end : end + 1].isspace():
                 end += 1
     except (ValueError, RecursionError):
-        pass
+        pass  # no object any more: `end` says where
     return objects, end
 
 
@@ -150,6 +153,13 @@ class JsonLines(Ledger):
                 self._tell(number, status, len(objects))
             for value in objects:
                 yield Row(number, value)
+
+    def parsed(self, parse: Callable[[int, dict[str, Any]], T]) -> Sequence[T]:
+        """What `parse` makes of number and value of every object, in order; of a large file most of it lies on disk."""
+        tape: Tape[T] = Tape()
+        for number, value in self.rows():
+            tape.append(parse(number, value), weight=self._table.lengths[-1])
+        return tape.plain
 
     def use(self, number: int, used_as: str, row_kind: str) -> None:
         """Say what a line was used as. The first word stays (a glued line holds several objects)."""

@@ -3,7 +3,8 @@
 A reader opens its source through `JsonLines`, `JsonDocument` or `Database`; each of them is a ledger that enters the
 records as it goes. The reader then calls `use` for every record and, at the end, `result`, which refuses to close
 while a record has no use. A reader that can finish traces before the end of its source gives them to `stream`
-instead, one by one, so that a source larger than the memory can be read.
+instead, one by one, so that a source larger than the memory can be read. Traces of a large source are not kept in
+memory (`set_aside`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.records import Diagnostic, ReadResult, RecordStatus, RecordTable
+from postgrad.traces.set_aside import LARGE, SetAside
 from postgrad.traces.spool import Spool
 
 
@@ -58,7 +60,8 @@ class Ledger:
     def result(self, source: Source, traces: Sequence[Trace]) -> ReadResult:
         """The finished reading. Records that gave no object are accounted for as "unreadable" here."""
         table = self._closed()
-        return ReadResult(source, self.size, table, tuple(traces), tuple(self.diagnostics))
+        kept = SetAside(traces) if self.size >= LARGE else tuple(traces)
+        return ReadResult(source, self.size, table, kept, tuple(self.diagnostics))
 
     def stream(self, traces: Iterable[Trace], source: Callable[[], Source]) -> ReadResult:
         """The finished reading of traces that come one by one, while the records are still being read.

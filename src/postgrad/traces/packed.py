@@ -6,7 +6,8 @@ all traces of the same group (a row group of the file). A step's context begins 
 first item, ``=N``, stands for the first N of those, so that K steps cost K items and not K times as many.
 
 `Packer` takes traces apart, `unpack` puts one together again, exactly: lone surrogates, NaN and integers beyond 64
-bits, which JSON libraries made for speed refuse or change, go through `json`.
+bits, which JSON libraries made for speed refuse or change, go through `json`. A trace of any length is taken apart
+piece by piece (`trace_json`), and its messages are handed on as they come (`Packer.full`).
 """
 
 from __future__ import annotations
@@ -14,69 +15,86 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from postgrad.core.canonical import content_id, holds_null, plain_json
+from postgrad.core.canonical import content_id
 from postgrad.core.message import Block, Message, Opaque, Tool, ToolResult
 from postgrad.core.prefix import beginning, common, grown
 from postgrad.core.trace import Step, Trace
 from postgrad.traces.records import counts
+from postgrad.traces.trace_json import encoded, trace_json
 
 T = TypeVar("T")
 
 _REFERENCE = "postgrad:message"
 _TOOLS = "tools"  # the role of a row that holds a list of tools
+PIECE = 8 << 20
+"""Bytes of messages that are handed on together."""
+
+Messages = dict[str, tuple[str, str]]
+"""Id -> (role, blocks as JSON)."""
 
 
 class Packer:
-    """Takes the traces of one group apart. `messages`: id -> (role, blocks as JSON), each once; `size` in bytes."""
+    """Takes the traces of one group apart. `messages` are those not handed on yet, `size` counts all of it in bytes.
 
-    def __init__(self) -> None:
-        self.messages: dict[str, tuple[str, str]] = {}
-        self.size = 0
+    Args:
+        full: is given the messages whenever there are `PIECE` bytes of them, each once in the group; without it they
+            are all kept.
+    """
+
+    def __init__(self, full: Callable[[Messages], None] | None = None) -> None:
+        self.messages: Messages = {}
+        self.size = self._waiting = 0
+        self._full = full
+        self._known: set[str] = set()
 
     def pack(self, trace: Trace) -> dict[str, Any]:
-        """The row of a trace."""
+        """The row of a trace; its JSON as UTF-8."""
         used: dict[str, None] = {}
 
         def stand_in(message: Message) -> Message:
             key = message.id
             used[key] = None
-            if key not in self.messages:
+            if key not in self._known:
                 self._add(key, message.role, encoded(message.blocks))
-            return Message(message.role, (Opaque(_REFERENCE, key),), message.records)
+            return stand_in_for(message)
 
         toolsets: dict[int, Tool] = {}
 
         def toolset(tools: tuple[Tool, ...]) -> Tool:
             """The steps of a trace share one list of tools, mostly the same object."""
             if id(tools) not in toolsets:
-                toolsets[id(tools)] = Tool(_REFERENCE, self._toolset(tools))
+                toolsets[id(tools)] = tools_for(self._toolset(tools))
             key = toolsets[id(tools)].description
             used[key] = None
             return toolsets[id(tools)]
 
-        packed = msgspec.structs.replace(
+        text = trace_json(
             trace,
-            messages={key: stand_in(message) for key, message in trace.messages.items()},
-            steps=_shortened(_with(step, stand_in, lambda tools: (toolset(tools),)) for step in _bare(trace)),
+            lambda: ((key, stand_in(one)) for key, one in trace.messages.items()),
+            lambda: bare_steps(trace, stand_in, toolset),
         )
-        text = encoded(packed)
         self.size += len(text)
         return {**columns(trace), "messages": list(used), "trace": text}
 
     def _toolset(self, tools: tuple[Tool, ...]) -> str:
         text = encoded(tools)
         key = content_id([_TOOLS, text])
-        if key not in self.messages:
+        if key not in self._known:
             self._add(key, _TOOLS, text)
         return key
 
     def _add(self, key: str, role: str, text: str) -> None:
+        self._known.add(key)
         self.messages[key] = (role, text)
         self.size += len(text)
+        self._waiting += len(text)
+        if self._full is not None and self._waiting >= PIECE:
+            self._full(self.messages)
+            self.messages, self._waiting = {}, 0
 
 
 def unpack(row: Mapping[str, Any], messages: Mapping[str, tuple[str, str]]) -> Trace:
@@ -86,34 +104,79 @@ def unpack(row: Mapping[str, Any], messages: Mapping[str, tuple[str, str]]) -> T
     toolsets: dict[str, tuple[Tool, ...]] = {}
 
     def message(stand_in: Message) -> Message:
-        key = cast(Opaque, stand_in.blocks[0]).raw
+        key = key_of(stand_in)
         if key not in blocks:
             blocks[key] = decoded(messages[key][1], tuple[Block, ...])
         return Message(stand_in.role, blocks[key], stand_in.records)
 
     def toolset(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        key = tools[0].description
+        key = key_of(tools)
         if key not in toolsets:
             toolsets[key] = decoded(messages[key][1], tuple[Tool, ...])
         return toolsets[key]
 
     whole = {key: message(stand_in) for key, stand_in in trace.messages.items()}
-    steps = tuple(_filled(_with(step, message, toolset), whole) for step in _lengthened(trace.steps))
-    return msgspec.structs.replace(trace, messages=whole, steps=steps)
+    return msgspec.structs.replace(trace, messages=whole, steps=whole_steps(trace.steps, message, toolset, whole))
+
+
+def stand_in_for(message: Message) -> Message:
+    """What stands for a message where it is not told again."""
+    return Message(message.role, (Opaque(_REFERENCE, message.id),), message.records)
+
+
+def tools_for(key: str) -> Tool:
+    """What stands for a list of tools."""
+    return Tool(_REFERENCE, key)
+
+
+def key_of(stand_in: Message | tuple[Tool, ...]) -> str:
+    """The key of what a message, or the only tool of a list, stands for."""
+    if isinstance(stand_in, Message):
+        return str(cast(Opaque, stand_in.blocks[0]).raw)
+    return stand_in[0].description
+
+
+def bare_steps(
+    trace: Trace, stand_in: Callable[[Message], Message], toolset: Callable[[tuple[Tool, ...]], Tool]
+) -> Iterator[Step]:
+    """The steps with stand-ins for actions and tools, contexts told by what is new, no result that is in a message."""
+    return _shortened(_with(step, stand_in, lambda tools: (toolset(tools),)) for step in _bare(trace))
+
+
+def whole_steps(
+    steps: Iterable[Step],
+    message: Callable[[Message], Message],
+    toolset: Callable[[tuple[Tool, ...]], tuple[Tool, ...]],
+    messages: Mapping[str, Message],
+) -> tuple[Step, ...]:
+    """The steps that `bare_steps` were made of; `messages` are those of the trace, whole."""
+    return tuple(_filled(_with(step, message, toolset), messages) for step in _lengthened(steps))
+
+
+class _Place(NamedTuple):
+    """Where a result stands: in which message, as which of its blocks."""
+
+    message: str
+    block: int
 
 
 def _bare(trace: Trace) -> Iterator[Step]:
     """Steps without the results that a message of the trace holds just so: those are its key and place there."""
     held = {
-        block.call_id: (block, ToolResult(key, str(place), provider_id=_REFERENCE))
+        block.call_id: _Place(key, place)
         for key, message in trace.messages.items()
         for place, block in enumerate(message.blocks)
         if isinstance(block, ToolResult)
     }
+
+    def bare(result: ToolResult) -> ToolResult:
+        at = held.get(result.call_id)
+        if at is None or trace.messages[at.message].blocks[at.block] != result:
+            return result
+        return ToolResult(at.message, str(at.block), provider_id=_REFERENCE)
+
     for step in trace.steps:
-        pairs = [(result, held.get(result.call_id, (None, result))) for result in step.results]
-        results = tuple([reference if same == result else result for result, (same, reference) in pairs])
-        yield msgspec.structs.replace(step, results=results)
+        yield msgspec.structs.replace(step, results=tuple(map(bare, step.results)))
 
 
 def _filled(step: Step, messages: Mapping[str, Message]) -> Step:
@@ -131,16 +194,14 @@ def _whole(result: ToolResult, messages: Mapping[str, Message]) -> ToolResult:
     return block if isinstance(block, ToolResult) else result
 
 
-def _shortened(steps: Iterable[Step]) -> tuple[Step, ...]:
+def _shortened(steps: Iterable[Step]) -> Iterator[Step]:
     """Steps whose contexts are told by what is new in them."""
     before: tuple[str, ...] = ()
-    found = []
     for step in steps:
         ids = step.request.messages
         same = common(before, ids)
-        found.append(_with_context(step, (f"={same}", *ids[same:])))
+        yield _with_context(step, (f"={same}", *ids[same:]))
         before = ids
-    return tuple(found)
 
 
 def _lengthened(steps: Iterable[Step]) -> Iterator[Step]:
@@ -166,18 +227,8 @@ def _with(
     return msgspec.structs.replace(step, candidates=candidates, request=request)
 
 
-def encoded(value: object) -> str:
-    """JSON of structs and plain data, from which `decoded` gives an equal value."""
-    try:
-        data = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return plain_json(msgspec.to_builtins(value))
-    # msgspec writes NaN and infinities as null.
-    return plain_json(msgspec.to_builtins(value)) if holds_null(data) else data.decode()
-
-
-def decoded(text: str, type: type[T]) -> T:
-    """The value of that type that `encoded` wrote."""
+def decoded(text: str | bytes | bytearray, type: type[T]) -> T:
+    """The value of that type that `encoded` or `trace_json` wrote."""
     try:
         return cast(T, _decoder(cast(Hashable, type)).decode(text))
     except (msgspec.DecodeError, UnicodeError):

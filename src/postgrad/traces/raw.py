@@ -59,7 +59,7 @@ def open_raw(path: Path) -> BinaryIO:
     """
     try:
         if path.is_dir():
-            return cast(BinaryIO, io.BufferedReader(cast(Any, _Joined(path)), _BUFFER))
+            return io.BufferedReader(_Joined(path), _BUFFER)
         packed = open_member(path) if archive_of(path) else path.open("rb", buffering=_BUFFER)
         return _unpacked(packed, path)
     except OSError as error:
@@ -154,7 +154,7 @@ def _unpacked(stream: Any, path: Path) -> BinaryIO:
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
     if magic[:4] == b"\x28\xb5\x2f\xfd":
         reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-        return cast(BinaryIO, io.BufferedReader(cast(Any, reader), _BUFFER))
+        return io.BufferedReader(reader, _BUFFER)
     if magic == SQLITE and path.is_file():
         stream.close()
         return snapshot(path)
@@ -196,7 +196,7 @@ class _Joined(io.RawIOBase):
 
     def __init__(self, folder: Path) -> None:
         self._files = files_of(folder)
-        self._open: BinaryIO | None = None
+        self._open: io.FileIO | None = None
 
     def readable(self) -> bool:
         return True
@@ -208,7 +208,7 @@ class _Joined(io.RawIOBase):
                 if file is None:
                     return 0
                 self._open = file.open("rb", buffering=0)
-            if count := self._open.readinto(buffer):  # type: ignore[attr-defined]  # an unbuffered file has it
-                return int(count)
+            if count := self._open.readinto(buffer):
+                return count
             self._open.close()
             self._open = None

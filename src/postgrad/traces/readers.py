@@ -107,6 +107,7 @@ def read(path: str | Path, format: str | None = None) -> ReadResult:
     path = Path(path)
     name = format or detect(path)
     if name is None:
-        known = ", ".join(READERS)
-        raise DataError("no reader recognises this file", got=str(path), expected=f"one of: {known}", do="see --format")
+        from postgrad.traces.looks import LISTED, looks
+
+        raise DataError(f"no reader recognises this file, {looks(path)}", got=str(path), do=LISTED)
     return reader(name).read(path)

@@ -40,7 +40,7 @@ _BOOKKEEPING = frozenset(
     {"records", "role", "is_error", "status", "index", "fidelity", "missing", "chosen", "kind", "time"}
 )
 _NO_TEXT = frozenset({type(None), bool, int, float})
-_REMEMBERED = 1 << 17  # texts of which it is known that they were scanned; some 15 MB
+_REMEMBERED = 1 << 15  # texts of which it is known that they were scanned; some 4 MB
 _SHORTEST = 8  # no rule finds a secret in less text
 _EVERYWHERE = 12  # shorter secrets are ordinary words elsewhere: they are replaced only where they were found
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from postgrad.traces.segment_tables import Tables, new_name
+from postgrad.traces.segment_tables import Tables, message_groups, new_name
 
 
 def rewritten(folder: Path, segment: str, sources: Sequence[str]) -> str:
@@ -20,15 +20,21 @@ def rewritten(folder: Path, segment: str, sources: Sequence[str]) -> str:
         left = rows.filter(pc.is_in(rows["source"].cast(pa.string()), wanted))
         if left.num_rows:
             tables.write("records", left)
-    traces = _groups(folder / "traces" / f"{segment}.parquet")
-    for rows, messages in zip(traces, _groups(folder / "messages" / f"{segment}.parquet"), strict=True):
+    for number, rows in enumerate(_groups(folder / "traces" / f"{segment}.parquet")):
         left = rows.filter(pc.is_in(rows["source"], wanted))
         if left.num_rows:
             used = pc.unique(pc.list_flatten(left["messages"].combine_chunks()))
+            for messages in _messages(folder / "messages" / f"{segment}.parquet", number):
+                tables.write("messages", messages.filter(pc.is_in(messages["id"], used)))
             tables.write("traces", left)
-            tables.write("messages", messages.filter(pc.is_in(messages["id"], used)))
     tables.close()
     return tables.name
+
+
+def _messages(path: Path, group: int) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for number in message_groups(file)[group]:
+            yield file.read_row_group(number)
 
 
 def _groups(path: Path) -> Iterator[pa.Table]:

@@ -3,10 +3,11 @@
     raw/NAME.zst              the sources' bytes in pieces (`vault`), only readable by the owner; `.sealed` if encrypted
     records/NAME.parquet      the record tables
     traces/NAME.parquet       a row per trace
-    messages/NAME.parquet     the messages of those traces; row group N belongs to row group N of the traces
+    messages/NAME.parquet     the messages of those traces; row group N belongs to row group N of the traces, unless
+                              the file says otherwise (`segment_tables.message_groups`)
 
 A segment is written under hidden names and gets its own at `close`, when the disk has it. It is in the store when the
-journal names it. Traces go through one by one: what is in memory is one row group of a few megabytes.
+journal names it. Traces go through one by one: what is in memory is one of them, or a row group of a few megabytes.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
 """The Parquet tables of a segment: their columns, and how rows get into them.
 
 Traces go through one by one; what is in memory is one row group of a few megabytes, with the messages that its traces
-share. Files are written under hidden names and get their own when the disk has them.
+share. Of a longer trace the messages are several row groups: which of them belong to which group of traces is then said
+in the file's own metadata (`message_groups`). Files are written under hidden names and get their own when the disk has
+them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,9 @@ from postgrad.traces.packed import Packer
 from postgrad.traces.record_table import RecordTable
 from postgrad.traces.records import ReadResult
 
-_GROUP_BYTES, _GROUP_ROWS, _RECORD_ROWS = 8 << 20, 256, 1 << 20
+_GROUP_BYTES, _GROUP_ROWS, _RECORD_ROWS = 8 << 20, 256, 1 << 17
+_GROUPS = b"postgrad.trace_groups"
+"""In the metadata of a file of messages: each row group's group of traces, where it is not the one of its number."""
 
 _TEXTS = ("id", "format", "path", "source", "app", "app_version", "parent", "task_id", "first_time", "last_time")
 _NUMBERS = ("index", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
@@ -54,20 +60,25 @@ class Tables:
         self._folder, self.name = folder, name
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._rows: list[dict[str, Any]] = []
-        self._packer = Packer()
+        self._groups = 0  # of traces, written
+        self._group_of: list[int] = []  # of each row group of messages
+        self._packer = self._new_packer()
 
     def add(self, result: ReadResult, traces: Iterable[Trace]) -> None:
         """Add the rows of a source."""
         for trace in traces:
             self._make_room()
             self._rows.append(self._packer.pack(trace))
-            del trace  # a long one is most of the memory: it is gone before its rows become a table
+            del trace  # a long one is most of the memory: it is gone before its row is written
         self._make_room()
         for rows in _record_rows(result.source.sha256, result.records):
             self.write("records", rows)
 
     def write(self, kind: str, rows: pa.Table) -> None:
-        """Add rows to one of the tables, as a row group."""
+        """Add rows to one of the tables, as a row group. Messages belong to the group of traces that comes next."""
+        if kind == "messages":
+            self._group_of.append(self._groups)
+        self._groups += kind == "traces"
         if kind not in self._writers:
             path = hidden(self._folder / kind / f"{self.name}.parquet")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +94,8 @@ class Tables:
     def close(self) -> None:
         """Put the files in place once the disk has them."""
         self._flush()
+        if self._group_of != list(range(self._groups)):
+            self._writers["messages"].add_key_value_metadata({_GROUPS: json.dumps(self._group_of)})
         for kind, writer in self._writers.items():
             writer.close()
             publish(self._folder / kind / f"{self.name}.parquet")
@@ -101,14 +114,30 @@ class Tables:
     def _flush(self) -> None:
         """Write the row groups. One long trace is most of the memory here: what is written is let go of at once."""
         rows, packed = self._rows, self._packer.messages
-        self._rows, self._packer = [], Packer()
+        self._rows, self._packer = [], self._new_packer()
         if not rows:
             return
-        self.write("traces", _table(rows, TRACES))
-        rows.clear()
-        messages = _message_table(packed)
+        self._write_messages(packed)
         packed.clear()
-        self.write("messages", messages)
+        table = _trace_table(rows)
+        rows.clear()
+        self.write("traces", table)
+
+    def _new_packer(self) -> Packer:
+        return Packer(self._write_messages)
+
+    def _write_messages(self, packed: Mapping[str, tuple[str, str]]) -> None:
+        self.write("messages", _message_table(packed))
+
+
+def message_groups(file: pq.ParquetFile) -> list[list[int]]:
+    """For each row group of a segment's traces the row groups of this file of messages that belong to it."""
+    told = (file.metadata.metadata or {}).get(_GROUPS)
+    groups = range(file.num_row_groups) if told is None else json.loads(told)
+    found: list[list[int]] = [[] for _ in range(max(groups, default=-1) + 1)]
+    for number, group in enumerate(groups):
+        found[group].append(number)
+    return found
 
 
 def new_name() -> str:
@@ -154,6 +183,15 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_pylist(rows, schema=schema)
     except UnicodeEncodeError:
         return pa.Table.from_pylist([{k: _valid(v) for k, v in row.items()} for row in rows], schema=schema)
+
+
+def _trace_table(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows without another copy of a long trace's JSON."""
+    texts = [row.pop("trace") for row in rows]
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    data = texts[0] if len(texts) == 1 else b"".join(texts)
+    column = pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+    return _table(rows, TRACES.remove(TRACES.get_field_index("trace"))).append_column(TRACES.field("trace"), column)
 
 
 def _message_table(packed: Mapping[str, tuple[str, str]]) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from postgrad.core.trace import Trace
 from postgrad.traces.journal import StoredSource
 from postgrad.traces.packed import unpack
+from postgrad.traces.segment_tables import message_groups
 
 _SMALL = ["id", "index", "source", "steps", "tool_results", "step_keys"]
 _Group = tuple[str, int]  # segment, row group
@@ -71,7 +72,7 @@ class Shelf:
         for row in table.to_pylist():
             rows.setdefault(row["source"], []).append(row)
         with pq.ParquetFile(self._folder / "messages" / f"{segment}.parquet") as file:
-            packed = file.read_row_group(number).to_pydict()
+            packed = file.read_row_groups(message_groups(file)[number]).to_pydict()
         return rows, dict(zip(packed["id"], zip(packed["role"], packed["blocks"], strict=True), strict=True))
 
 

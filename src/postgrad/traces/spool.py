@@ -1,8 +1,8 @@
 """What a reader holds while it reads, on disk instead of in memory: for sources that hold more than memory does.
 
 `OnDisk` is a list of objects that are still being put together, of which only the last used are in memory; `Index`
-finds their places by keys; `Spool` is the sequence of finished traces. All lie in unnamed temporary files that are gone
-with the process.
+finds their places by keys; `Tape` is a sequence that is gone through several times, in order; `Spool` is the sequence
+of finished traces. All lie in unnamed temporary files that are gone with the process.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pickle
 import sqlite3
 import tempfile
 from array import array
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from operator import eq
@@ -101,8 +102,8 @@ class _Pickles:
     file, and it has no name.
     """
 
-    def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # lives as long as its owner
+    def __init__(self, *, in_memory: int = _IN_MEMORY) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115  # lives as long as its owner
         self._ends = array("q", [0])
         self._packer = zstandard.ZstdCompressor(level=1)
         self._unpacker = zstandard.ZstdDecompressor()
@@ -123,6 +124,89 @@ class _Pickles:
 
     def __len__(self) -> int:
         return len(self._ends) - 1
+
+
+class Tape(Sequence[T]):
+    """Items in the order in which they came: the last of them in memory, those before in pieces on disk.
+
+    To go through it reads a piece at a time; the piece that was read last stays. A slice is a view, and not a copy.
+    """
+
+    def __init__(self, *, piece: int = 2 << 20) -> None:
+        self._pickles = _Pickles(in_memory=piece)
+        self._starts = array("q")  # the place of each piece's first item; of those in memory, the last
+        self._starts.append(0)
+        self._last: list[T] = []
+        self._weight, self._piece = 0, piece
+        self._read: tuple[int, list[T]] = (-1, [])
+
+    def append(self, item: T, *, weight: int) -> None:
+        """Add an item; `weight` is about its size in bytes."""
+        self._last.append(item)
+        self._weight += weight
+        if self._weight >= self._piece:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is in memory to disk."""
+        self._pickles.dump(self._last)
+        self._starts.append(len(self))
+        self._last, self._weight = [], 0
+
+    @property
+    def plain(self) -> Sequence[T]:
+        """The same items as a list where all of them are in memory."""
+        return self if len(self._pickles) else self._last
+
+    def __len__(self) -> int:
+        return self._starts[-1] + len(self._last)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        if isinstance(place, slice):
+            return _Part(self, range(*place.indices(len(self))))
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        place %= len(self)
+        number = bisect_right(self._starts, place) - 1
+        return self._load(number)[place - self._starts[number]]
+
+    def __iter__(self) -> Iterator[T]:
+        for number in range(len(self._starts)):
+            yield from self._load(number)
+
+    def _load(self, number: int) -> list[T]:
+        if number == len(self._pickles):
+            return self._last
+        if self._read[0] != number:
+            self._read = (-1, [])  # let go of before the next comes
+            self._read = (number, self._pickles.load(number))
+        return self._read[1]
+
+
+class _Part(Sequence[T]):
+    """Some places of a sequence."""
+
+    def __init__(self, whole: Sequence[T], places: range) -> None:
+        self._whole, self._places = whole, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        if isinstance(place, slice):
+            return _Part(self._whole, self._places[place])
+        return self._whole[self._places[place]]
+
+    def __iter__(self) -> Iterator[T]:
+        return (self._whole[place] for place in self._places)
 
 
 class Spool(Sequence[Trace]):

@@ -75,7 +75,7 @@ def test_a_result_that_stands_in_a_message_is_kept_once() -> None:
     trace = Trace("t", Source("p", "f"), pool, (step,))
     packer = Packer()
     row = packer.pack(trace)
-    assert "xxx" not in row["trace"]
+    assert b"xxx" not in row["trace"]
     assert unpack(row, packer.messages) == trace
 
 

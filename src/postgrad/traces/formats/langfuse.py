@@ -37,7 +37,7 @@ from postgrad.traces.formats.shapes.plain import (
 )
 from postgrad.traces.formats.shapes.tools import is_tool, tools
 from postgrad.traces.formats.shapes.turns import turns
-from postgrad.traces.formats.spans.export import Export, opening
+from postgrad.traces.formats.spans.export import Export, lists_among, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, SpanKind, ToolRun
 from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
@@ -71,7 +71,7 @@ class Langfuse:
         Raises:
             DataError: it cannot be opened.
         """
-        export = Export(path, _listed, _LISTS, table=True)
+        export = Export(path, lists_among(_LISTS), _LISTS, table=True)
         found = [(item.number, body) for item in export.items() for body in _bodies(item.value)]
         spans = [_span(record, body) for record, body in found if _is_observation(body)]
         by_id = {span.id: span for span in spans}
@@ -82,19 +82,6 @@ class Langfuse:
                 target.feedback += (_score(body),)
                 uses[record] = "feedback"
         return export.result(self.format, spans, uses=uses)
-
-
-def _listed(document: object) -> list[str]:
-    """The lists of observations and scores in a document."""
-    if isinstance(document, list):
-        return [""]
-    return [place for place in _LISTS if isinstance(_inside(document, place), list)]
-
-
-def _inside(value: object, place: str) -> object:
-    for key in place.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _bodies(value: object) -> Iterator[dict[str, Any]]:

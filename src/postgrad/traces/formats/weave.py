@@ -30,7 +30,7 @@ from postgrad.traces.formats.shapes.plain import (
 )
 from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import turns
-from postgrad.traces.formats.spans.export import Export, opening
+from postgrad.traces.formats.spans.export import Export, lists_among, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, ToolRun
 from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
@@ -60,15 +60,9 @@ class Weave:
         Raises:
             DataError: it cannot be opened.
         """
-        export = Export(path, _places, _LISTS)
+        export = Export(path, lists_among(_LISTS), _LISTS)
         spans = [_span(item.number, call) for item in export.items() for call in _calls(item.value) if _is_call(call)]
         return export.result(self.format, spans, app="weave")
-
-
-def _places(document: object) -> list[str]:
-    if isinstance(document, list):
-        return [""]
-    return [key for key in _LISTS if isinstance(mapping(document).get(key), list)]
 
 
 def _calls(value: object) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from postgrad.core.canonical import struct_id
 from postgrad.core.trace import Source
@@ -50,80 +50,58 @@ def first_protocol(head: Head) -> str | None:
     return failed
 
 
+class LogReader:
+    """A reader of logs whose first exchange is one of `kinds`, as `first_protocol` names them."""
+
+    format: str
+    kinds: ClassVar[tuple[str, ...]]
+
+    def recognises(self, head: Head) -> bool:
+        """Whether the first exchange is of this reader's kinds."""
+        return first_protocol(head) in self.kinds
+
+    def read(self, path: Path) -> ReadResult:
+        """Read a log.
+
+        Raises:
+            DataError: it cannot be opened.
+        """
+        return read_log(path, self.format)
+
+
 @dataclass(frozen=True)
-class OpenAIResponses:
-    """Reader of logs of OpenAI's Responses API."""
+class OpenAIResponses(LogReader):
+    """Reader of logs of OpenAI's Responses API: a request with `input` and its response with `output`."""
 
     format: str = "openai_responses"
-
-    def recognises(self, head: Head) -> bool:
-        """A request with `input` and its response with `output`."""
-        return first_protocol(head) == "responses"
-
-    def read(self, path: Path) -> ReadResult:
-        """Read a log.
-
-        Raises:
-            DataError: it cannot be opened.
-        """
-        return read_log(path, self.format)
+    kinds: ClassVar[tuple[str, ...]] = ("responses",)
 
 
 @dataclass(frozen=True)
-class AnthropicMessages:
-    """Reader of logs of Anthropic's Messages API."""
+class AnthropicMessages(LogReader):
+    """Reader of logs of Anthropic's Messages API: a request with messages and a response of the type "message"."""
 
     format: str = "anthropic_messages"
-
-    def recognises(self, head: Head) -> bool:
-        """A request with messages and a response of the type "message"."""
-        return first_protocol(head) == "anthropic"
-
-    def read(self, path: Path) -> ReadResult:
-        """Read a log.
-
-        Raises:
-            DataError: it cannot be opened.
-        """
-        return read_log(path, self.format)
+    kinds: ClassVar[tuple[str, ...]] = ("anthropic",)
 
 
 @dataclass(frozen=True)
-class HTTPLog:
-    """Reader of recorded HTTP traffic with model APIs: HAR, VCR cassettes, claude-tap, claude-trace, mock servers."""
+class HTTPLog(LogReader):
+    """Reader of recorded HTTP traffic with model APIs: HAR, VCR cassettes, claude-tap, claude-trace, mock servers.
+
+    Gemini's and Ollama's pairs of request and response are read here too.
+    """
 
     format: str = "http_log"
-
-    def recognises(self, head: Head) -> bool:
-        """A recorded request whose body, or whose answer, is that of a model API; also Gemini's and Ollama's pairs."""
-        return first_protocol(head) in ("http", "gemini", "ollama")
-
-    def read(self, path: Path) -> ReadResult:
-        """Read a recording.
-
-        Raises:
-            DataError: it cannot be opened.
-        """
-        return read_log(path, self.format)
+    kinds: ClassVar[tuple[str, ...]] = ("http", "gemini", "ollama")
 
 
 @dataclass(frozen=True)
-class LiteLLM:
+class LiteLLM(LogReader):
     """Reader of LiteLLM's standard logging payloads and of its table of spend logs."""
 
     format: str = "litellm"
-
-    def recognises(self, head: Head) -> bool:
-        """A payload with `call_type`, messages and a response."""
-        return first_protocol(head) == "litellm"
-
-    def read(self, path: Path) -> ReadResult:
-        """Read a log.
-
-        Raises:
-            DataError: it cannot be opened.
-        """
-        return read_log(path, self.format)
+    kinds: ClassVar[tuple[str, ...]] = ("litellm",)
 
 
 def read_log(path: Path, format: str) -> ReadResult:

@@ -72,14 +72,17 @@ class ClaudeCode:
 
 
 def _unique_rows(lines: JsonLines) -> list[Row]:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     rows = []
     for number, value in lines.rows():
+        above = value.get("parentUuid")
+        if isinstance(above, str):
+            value["parentUuid"] = seen.get(above, above)  # the name of a row is kept once
         row = parse_row(number, value)
         if row.uuid in seen:
             lines.use(row.number, "duplicate", row.kind)
             continue
-        seen.add(row.uuid)
+        seen[row.uuid] = row.uuid
         rows.append(row)
     return rows
 

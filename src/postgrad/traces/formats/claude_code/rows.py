@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -101,7 +102,7 @@ _NOTHING: dict[str, Any] = {}
 def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
     get = value.get
-    kind = _text(get("type")) or "?"
+    kind = _word(get("type")) or "?"
     if kind in UI_TYPES and _MORE.isdisjoint(value):
         return _screen_row(number, kind, value)
     raw, given, extra = get("message"), get("attachment"), get("toolUseResult")
@@ -115,17 +116,17 @@ def parse_row(number: int, value: Mapping[str, Any]) -> Row:
         number,
         kind,
         subtype,
-        f"{kind}:{subtype}" if subtype else kind,
+        sys.intern(f"{kind}:{subtype}") if subtype else kind,
         _text(get("uuid")) or f"line-{number}",
         _text(get("parentUuid")),
         _text(get("logicalParentUuid")),
-        _text(get("sessionId")),
-        _text(get("agentId")),
+        _word(get("sessionId")),
+        _word(get("agentId")),
         _text(extra.get("agentId")) if isinstance(extra, dict) else None,
         get("isSidechain") is True,
         flags,
         _text(get("timestamp")),
-        _text(get("version")),
+        _word(get("version")),
         {key: message[key] for key in _KEPT if key in message} if message and role == "step" else _NOTHING,
         blocks,
         results,
@@ -148,13 +149,13 @@ def _screen_row(number: int, kind: str, value: Mapping[str, Any]) -> Row:
         _text(get("uuid")) or f"line-{number}",
         _text(get("parentUuid")),
         _text(get("logicalParentUuid")),
-        _text(get("sessionId")),
-        _text(get("agentId")),
+        _word(get("sessionId")),
+        _word(get("agentId")),
         None,
         get("isSidechain") is True,
         _NO_FLAGS,
         _text(get("timestamp")),
-        _text(get("version")),
+        _word(get("version")),
         _NOTHING,
         (),
         (),
@@ -186,6 +187,11 @@ def _role(kind: str, subtype: str, flags: frozenset[str]) -> Role:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _word(value: object) -> str | None:
+    """A text that stands in thousands of rows: it is kept once."""
+    return sys.intern(value) if isinstance(value, str) and value else None
 
 
 def _said(value: Mapping[str, Any], message: Mapping[str, Any]) -> object:

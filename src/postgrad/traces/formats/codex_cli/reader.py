@@ -61,7 +61,7 @@ class CodexCLI:
             DataError: it cannot be opened.
         """
         lines = JsonLines(path)
-        rows = [parse_row(raw.number, raw.value) for raw in lines.rows()]
+        rows = lines.parsed(parse_row)
         whose = origin(rows, path)
         source = Source(str(path), self.format, lines.sha256, "codex-cli", text(whose.meta.get("cli_version")))
         rollout = Rollout(rows[whose.begins :], _conversation(whose.meta))

@@ -209,15 +209,15 @@ class Rollout:
 def token_counts(rows: Sequence[Row]) -> dict[int, dict[str, Any]]:
     """The record number of each answer's first item -> the tokens of that call, as logged."""
     firsts = list(_firsts(rows))
-    counted = [row for row in rows if row.item == "token_count" and _tokens(row)]
+    counted = {row.number: tokens for row in rows if row.item == "token_count" and (tokens := _tokens(row))}
     if not firsts or not counted:
         return {}
-    before = counted[0].number < firsts[0]
+    before = min(counted) < firsts[0]
     found: dict[int, dict[str, Any]] = {}
-    for row in counted:
-        place = bisect_left(firsts, row.number) - (not before)
+    for number, tokens in counted.items():
+        place = bisect_left(firsts, number) - (not before)
         if 0 <= place < len(firsts):
-            found[firsts[place]] = _tokens(row)
+            found[firsts[place]] = tokens
     return found
 
 

@@ -100,6 +100,23 @@ class Export:
         return self.ledger.result(source, traces)
 
 
+def lists_among(known: Sequence[str]) -> Callable[[object], list[str]]:
+    """`places` for an export whose lists stand at fixed places, dotted paths; a document that is a list is its own."""
+
+    def held(document: object) -> list[str]:
+        if isinstance(document, list):
+            return [""]
+        return [place for place in known if isinstance(_inside(document, place), list)]
+
+    return held
+
+
+def _inside(value: object, place: str) -> object:
+    for key in place.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def opening(head: Head, known: Sequence[str]) -> list[Any]:
     """The first values of a source, for recognising it: rows, the items of a list, or the document.
 
