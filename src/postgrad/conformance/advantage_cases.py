@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,6 @@ ALONE = (Group((Outcome(1.0, 2),)), Group((Outcome(3.0, 2),)))
 R3, R2 = math.sqrt(3), math.sqrt(2)
 MEAN, WIDTH = 13 / 19, math.sqrt(17 / 19)
 CENTRE, SPREAD = -2.5 / 19, math.sqrt(47 / 114)  # of the centred rewards: Σ = −2.5, Σ² = 7.75
-RAW = "a group of one keeps its raw reward"
 
 
 def cases() -> list[Case]:
@@ -45,7 +45,6 @@ def credit_case(
     *,
     groups: Sequence[Group] = GROUPS,
     verl: Measure | None = None,
-    note: str = "",
     **settings: Any,
 ) -> Case:
     """A case over all completions in order; credit by token is given token by token."""
@@ -59,9 +58,12 @@ def credit_case(
 
     source = next(row.source for row in OBJECTIVES.values() if row.advantage == advantage)
     peers = {} if verl is None else {"verl": verl}
-    return Case(
-        f"advantage/{name}", source, by_hand, tuple(expected), ours, peers, {"verl": note} if note else {}, 5e-6
-    )
+    return Case(f"advantage/{name}", source, by_hand, tuple(expected), ours, peers, tolerance=5e-6)
+
+
+def verl_differs(case: Case, why: str) -> Case:
+    """A case in which verl is known to give something else."""
+    return replace(case, notes={"verl": why})
 
 
 def _of_groups() -> list[Case]:
@@ -157,35 +159,26 @@ def _whitened() -> list[Case]:
 
 
 def _edges() -> list[Case]:
+    def alone(name: str, advantage: str, by_hand: str) -> Case:
+        verl = partial(verl_credit, ALONE, advantage)
+        case = credit_case(name, advantage, by_hand, (0, 0), groups=ALONE, verl=verl)
+        return verl_differs(case, "a group of one keeps its raw reward")
+
     equal = (Group((Outcome(0.1, 2), Outcome(0.1, 2), Outcome(0.1, 2))),)
     return [
-        credit_case(
-            "masked_sample",
-            "dr_grpo",
-            "rewards (1, –, 0, 0): mean 1/3 of the three that are there",
-            (2 / 3, None, -1 / 3, -1 / 3),
-            groups=MASKED,
-            verl=partial(verl_credit, MASKED, "grpo", norm_adv_by_std_in_grpo=False),
-            note="the masked sample's reward moves the baseline",
+        verl_differs(
+            credit_case(
+                "masked_sample",
+                "dr_grpo",
+                "rewards (1, –, 0, 0): mean 1/3 of the three that are there",
+                (2 / 3, None, -1 / 3, -1 / 3),
+                groups=MASKED,
+                verl=partial(verl_credit, MASKED, "grpo", norm_adv_by_std_in_grpo=False),
+            ),
+            "the masked sample's reward moves the baseline",
         ),
-        credit_case(
-            "group_of_one",
-            "grpo",
-            "its own mean is its reward: 0",
-            (0, 0),
-            groups=ALONE,
-            verl=partial(verl_credit, ALONE, "grpo"),
-            note=RAW,
-        ),
-        credit_case(
-            "group_of_one/rloo",
-            "rloo",
-            "there are no others: 0",
-            (0, 0),
-            groups=ALONE,
-            verl=partial(verl_credit, ALONE, "rloo"),
-            note=RAW,
-        ),
+        alone("group_of_one", "grpo", "its own mean is its reward: 0"),
+        alone("group_of_one/rloo", "rloo", "there are no others: 0"),
         credit_case(
             "equal_rewards",
             "grpo",

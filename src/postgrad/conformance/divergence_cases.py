@@ -7,20 +7,23 @@ p_v (a_v − Σ p a) with a = (1−β) log p/m inside, log p/q at β = 1, and p_
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from postgrad.conformance.case import Case, Measure
+from postgrad.conformance.case import Case
 from postgrad.conformance.trl_divergence import trl_jsd
 from postgrad.core.annotation import DivergenceItem, Span, Unit
 from postgrad.core.forest import build_forest
 from postgrad.objectives.channel import Placed, Scored
 from postgrad.objectives.divergence import Divergence
 from postgrad.objectives.teaching import Taid, Teacher
+
+Logits = tuple[tuple[float, ...], tuple[float, ...]]
+"""The student's and the teacher's."""
 
 P, Q = (0.5, 0.5), (0.9, 0.1)
 EVEN, TEACHER = (0.0, 0.0), (math.log(9), 0.0)
@@ -56,11 +59,24 @@ def divergence_case(
     numbers: tuple[float, ...],
     channel: Divergence,
     *,
-    logits: tuple[tuple[float, ...], tuple[float, ...]] = (EVEN, TEACHER),
-    peers: Mapping[str, Measure] | None = None,
+    logits: Logits = (EVEN, TEACHER),
 ) -> Case:
-    """A case: `numbers` are the loss and its derivatives by the student's logits; `logits` are the two models'."""
-    return Case(f"divergence/{name}", source, by_hand, numbers, partial(measured, channel, *logits), peers or {})
+    """A case: `numbers` are the loss and its derivatives by the student's logits."""
+    return Case(f"divergence/{name}", source, by_hand, numbers, partial(measured, channel, *logits))
+
+
+def beside_trl(
+    name: str,
+    source: str,
+    by_hand: str,
+    numbers: tuple[float, ...],
+    *,
+    logits: Logits = (EVEN, TEACHER),
+    **settings: Any,
+) -> Case:
+    """A case in which TRL is asked the same with the same settings."""
+    case = divergence_case(name, source, by_hand, numbers, Divergence(**settings), logits=logits)
+    return replace(case, peers={"trl": partial(trl_jsd, *logits, **settings)})
 
 
 def cases() -> list[Case]:
@@ -70,33 +86,14 @@ def cases() -> list[Case]:
 
 def _full() -> list[Case]:
     slope = math.log(3 / 7) / 8  # ½ · ½ · (log p/m − its mean) = ¼ · ½ ln 3/7
-    trl = partial(trl_jsd, EVEN, TEACHER)
+    kl_slope = math.log(9) / 4
     return [
-        divergence_case(
-            "beta_0",
-            GJSD,
-            "KL(q‖p) = 0.9 ln 1.8 + 0.1 ln 0.2; p − q",
-            (KL_QP, -0.4, 0.4),
-            Divergence(beta=0.0),
-            peers={"trl": partial(trl, beta=0.0)},
+        beside_trl("beta_0", GJSD, "KL(q‖p) = 0.9 ln 1.8 + 0.1 ln 0.2; p − q", (KL_QP, -0.4, 0.4), beta=0.0),
+        beside_trl(
+            "beta_1", GJSD, "KL(p‖q) = ½ ln 5/9 + ½ ln 5; ½ · (∓½ ln 9)", (KL_PQ, -kl_slope, kl_slope), beta=1.0
         ),
-        divergence_case(
-            "beta_1",
-            GJSD,
-            "KL(p‖q) = ½ ln 5/9 + ½ ln 5; ½ · (∓½ ln 9)",
-            (KL_PQ, -math.log(9) / 4, math.log(9) / 4),
-            Divergence(beta=1.0),
-            peers={"trl": partial(trl, beta=1.0)},
-        ),
-        divergence_case(
-            "beta_half",
-            GJSD,
-            "M = (0.7, 0.3); ¼ · ½ ln 3/7",
-            (JSD, slope, -slope),
-            Divergence(beta=0.5),
-            peers={"trl": partial(trl, beta=0.5)},
-        ),
-        divergence_case(
+        beside_trl("beta_half", GJSD, "M = (0.7, 0.3); ¼ · ½ ln 3/7", (JSD, slope, -slope), beta=0.5),
+        beside_trl(
             "beta_quarter",
             GJSD,
             "M = ¾ p + ¼ q = (0.6, 0.4): ¼ KL(q‖M) + ¾ KL(p‖M); ¾ · ½ · ½ (ln 5/6 − ln 5/4)",
@@ -105,17 +102,16 @@ def _full() -> list[Case]:
                 3 / 16 * math.log(2 / 3),
                 -3 / 16 * math.log(2 / 3),
             ),
-            Divergence(beta=0.25),
-            peers={"trl": partial(trl, beta=0.25)},
+            beta=0.25,
         ),
-        divergence_case(
+        beside_trl(
             "temperature",
             OPSD,
             "logits (ln 81, 0) at temperature 2 are q; no factor T²: KL(q‖p); (p − q)/2",
             (KL_QP, -0.2, 0.2),
-            Divergence(beta=0.0, temperature=2.0),
             logits=(EVEN, SHARP),
-            peers={"trl": partial(trl_jsd, EVEN, SHARP, beta=0.0, temperature=2.0)},
+            beta=0.0,
+            temperature=2.0,
         ),
         divergence_case(
             "distillation",

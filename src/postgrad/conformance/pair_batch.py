@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
+from postgrad.conformance.leaves import loss_and_gradient
 from postgrad.core.annotation import JudgedItem, PreferenceItem, Span, Unit
 from postgrad.core.forest import build_forest
-from postgrad.objectives.channel import IntsN, Placed, Scored
+from postgrad.objectives.channel import Placed
 from postgrad.objectives.preference import Preference
 
 CHOSEN, REJECTED, MISMATCHED = (1 / 2, 1 / 4), (1 / 8,), (1 / 2,)
@@ -35,23 +33,16 @@ def measured(channel: Preference) -> list[float]:
         item = JudgedItem((spans[0],), (spans[1],), (spans[2],))
     unit = Unit(branches, (item,))
     forest = build_forest([unit])
-    leaf_N = torch.tensor(logs([*CHOSEN, *REJECTED, *MISMATCHED]), dtype=torch.float64, requires_grad=True)
-    reference_N = torch.tensor(logs([*REFERENCES * 4]), dtype=torch.float64)
-
-    def picked(of: Tensor, nodes_N: IntsN) -> Tensor:
-        return of[[TOKENS.index(int(forest.tokens_T[node])) for node in nodes_N]]
-
-    scored = Scored(
+    places = {node: TOKENS.index(token) for node, token in enumerate(forest.tokens_T.tolist()) if token in TOKENS}
+    loss, gradient_N = loss_and_gradient(
+        channel,
         forest,
-        torch.zeros(len(forest), 1),
-        lambda hidden_ND: hidden_ND,
-        lambda nodes_N: picked(leaf_N, nodes_N),
-        lambda nodes_N: picked(reference_N, nodes_N),
+        [Placed(0, item)],
+        places=places,
+        probabilities=[*CHOSEN, *REJECTED, *MISMATCHED],
+        references=REFERENCES * len(TOKENS),
     )
-    total, _ = channel.loss(scored, [Placed(0, item)])
-    mean = total / channel.count([item])
-    (gradient_N,) = torch.autograd.grad(mean, leaf_N)
-    return [float(mean.detach()), *gradient_N[:3].tolist()]
+    return [loss, *gradient_N[:3]]
 
 
 def logs(values: Sequence[float]) -> list[float]:

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from postgrad.conformance.leaves import loss_and_gradient
 from postgrad.core.annotation import PolicyGradientItem, Span, Unit
 from postgrad.core.forest import build_forest
-from postgrad.objectives.channel import IntsN, Placed, Scored
+from postgrad.objectives.channel import Placed
 from postgrad.objectives.policy_gradient import PolicyGradient
 
 LIMIT = 4
@@ -73,25 +74,15 @@ def measured(channel: PolicyGradient, batch: Batch = BATCH) -> tuple[float, list
     # Each after a prompt of its own, so that no tokens are shared.
     units = [Unit(((place, *range(10, 10 + n)),), (items[place],)) for place, n in enumerate(batch.lengths)]
     forest = build_forest(units)
-    flat = torch.tensor([math.log(p) for row in batch.probabilities for p in row], dtype=torch.float64)
-    leaf_N = flat.requires_grad_()
-    places = {int(node): place for place, node in enumerate(np.concatenate([path[0][1:] for path in forest.paths]))}
-    reference = torch.tensor([math.log(p) for row in batch.references or batch.probabilities for p in row]).double()
-
-    def picked(of: Tensor, nodes_N: IntsN) -> Tensor:
-        return of[[places[int(node)] for node in nodes_N]]
-
-    scored = Scored(
+    nodes = np.concatenate([path[0][1:] for path in forest.paths]).tolist()
+    return loss_and_gradient(
+        channel,
         forest,
-        torch.zeros(len(forest), 1),
-        lambda hidden_ND: hidden_ND,
-        lambda nodes_N: picked(leaf_N, nodes_N),
-        lambda nodes_N: picked(reference, nodes_N),
+        [Placed(k, item) for k, item in enumerate(items)],
+        places={node: place for place, node in enumerate(nodes)},
+        probabilities=[p for row in batch.probabilities for p in row],
+        references=[p for row in batch.references or batch.probabilities for p in row],
     )
-    total, _ = channel.loss(scored, [Placed(k, item) for k, item in enumerate(items)])
-    mean = total / max(1, channel.count(items))
-    (gradient_N,) = torch.autograd.grad(mean, leaf_N)
-    return float(mean.detach()), gradient_N.tolist()
 
 
 def _item(batch: Batch, place: int) -> PolicyGradientItem:

@@ -8,29 +8,17 @@ form; so has one whose arguments come out neither as JSON nor in a notation that
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import jinja2
 
-from postgrad.core.message import Tool, ToolCall
+from postgrad.core.message import ToolCall
 from postgrad.models.call_forms import FINAL, JSON_BODY, CallForm, Given, Harmony, Hermes, wire_id
 from postgrad.models.calls import OPEN
 from postgrad.models.inline_calls import ID, Inline
 from postgrad.models.spelled_probe import Asking, spelled_form
-
-PROBE_TOOL = Tool("probe_tool", "A probe.", {"type": "object", "properties": {}})
-_NAMES, _IDS = (PROBE_TOOL.name, "other_tool"), ("probecal0", "probecal1")
-_KEYS = ("\ue003", "\ue004")
-
-
-class Render(Protocol):
-    """A template at work."""
-
-    def __call__(self, turns: list[dict[str, Any]], *, tools: Sequence[Tool] = (), generation: bool = False) -> str:
-        """Render turns, with the tools and the generation prompt if wanted."""
-        ...
+from postgrad.models.template_probe import IDS, KEYS, NAMES, PROBE_TOOL, Render, answer_in, behind_mark
 
 
 def call_turn(call: ToolCall, given: Given, *, key: str) -> dict[str, Any]:
@@ -59,8 +47,7 @@ def call_form(render: Render, user: dict[str, Any], *, opened: str, answer: str,
 
 def writes_otherwise(render: Render, user: dict[str, Any]) -> bool:
     """Whether a template writes calls, and not as the Hermes form does."""
-    text = _rendered(render, user, Given(), 1) or ""
-    answer = text[text.rfind("\ue001") + 1 :]
+    answer = behind_mark(_rendered(render, user, Given(), 1) or "")
     return PROBE_TOOL.name in answer and f'{OPEN}{{"name": "{PROBE_TOOL.name}", "arguments": ' not in answer
 
 
@@ -69,13 +56,13 @@ def _wants_text(text: str | None) -> bool:
 
     One that writes them in a notation of its own would put the text of another notation in its place.
     """
-    return text is None or str({_KEYS[0]: ""}) in text
+    return text is None or str({KEYS[0]: ""}) in text
 
 
 def _form(
     render: Render, user: dict[str, Any], given: Given, *, opened: str, answer: str, turn_end: str
 ) -> CallForm | None:
-    one = _between(_rendered(render, user, given, 1), opened)
+    one = _answer(render, user, given, calls=1, opened=opened)
     if one is None or (pieces := _pieces(one, 1)) is None:
         return None
     first, middle, last = pieces[0], pieces[1], pieces[-1]
@@ -85,7 +72,7 @@ def _form(
         return None
     plain = bool(answer) and first.startswith(answer)
     first, last = first.removeprefix(answer), last.removesuffix(turn_end)
-    two = _between(_rendered(render, user, given, 2), opened)
+    two = _answer(render, user, given, calls=2, opened=opened)
     several = _pieces(two, 2) if two is not None else None
     form = Inline(first, middle, several[2] if several else f"{last}; {first}", last, given, plain)
     return form if form.readable else None
@@ -94,36 +81,31 @@ def _form(
 def _rendered(render: Render, user: dict[str, Any], given: Given, calls: int) -> str | None:
     turn: dict[str, Any] = {"role": "assistant", "content": given.beside, "tool_calls": []}
     for place in range(calls):
-        call = ToolCall(_IDS[place], _NAMES[place], "{}", {})
-        turn["tool_calls"] += call_turn(call, given, key=_KEYS[place])["tool_calls"]
+        call = ToolCall(IDS[place], NAMES[place], "{}", {})
+        turn["tool_calls"] += call_turn(call, given, key=KEYS[place])["tool_calls"]
     try:
         return render([user, turn], tools=(PROBE_TOOL,))
     except (jinja2.TemplateError, TypeError):  # a template may take it that a content is a text
         return None
 
 
-def _between(text: str | None, opened: str) -> str | None:
-    """What the answer is: all behind the generation prompt, or what is left of it where it opens a thinking part."""
-    if text is None:
-        return None
-    rest = text[text.rfind("\ue001") + 1 :]  # the user's mark ends there
-    asked = opened[opened.rfind("\ue001") + 1 :]
-    start = next((part for part in (asked, asked.partition("<think>")[0]) if rest.startswith(part)), None)
-    return None if start is None else rest.removeprefix(start)
+def _answer(render: Render, user: dict[str, Any], given: Given, *, calls: int, opened: str) -> str | None:
+    text = _rendered(render, user, given, calls)
+    return None if text is None else answer_in(text, opened)
 
 
 def _pieces(text: str, calls: int) -> list[str] | None:
     """The texts before, between and after names and arguments; None where one is missing or comes twice."""
     pieces: list[str] = []
     for place in range(calls):
-        arguments = json.dumps({_KEYS[place]: ""}, ensure_ascii=False)
-        for value in (_NAMES[place], arguments):
+        arguments = json.dumps({KEYS[place]: ""}, ensure_ascii=False)
+        for value in (NAMES[place], arguments):
             before, found, text = text.partition(value)
             if not found:
                 return None
             pieces.append(before)
     pieces.append(text)
-    pieces = [piece.replace(_IDS[0], ID).replace(_IDS[1], ID) for piece in pieces]
-    if any(_NAMES[0] in piece for piece in pieces[:-1]) or any(piece.count(ID) > 1 for piece in pieces):
+    pieces = [piece.replace(IDS[0], ID).replace(IDS[1], ID) for piece in pieces]
+    if any(NAMES[0] in piece for piece in pieces[:-1]) or any(piece.count(ID) > 1 for piece in pieces):
         return None
     return pieces

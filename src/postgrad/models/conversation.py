@@ -27,7 +27,8 @@ from postgrad.core.message import Message, Reasoning, Text, Tool, ToolCall, Tool
 from postgrad.models.call_forms import Given, wire_id
 from postgrad.models.call_probe import call_turn
 from postgrad.models.calls import tool_object, tools_text
-from postgrad.models.shape import MARKS, Shape, mark, shape_of
+from postgrad.models.shape import Shape, shape_of
+from postgrad.models.template_probe import MARKS, mark
 
 DAY = date(2026, 1, 1)
 """What templates print as today."""

@@ -18,6 +18,9 @@ from postgrad.models.adapter.variants import QLora
 from postgrad.models.resolve import TINY_RANDOM, require_reachable, resolve_model
 from postgrad.models.tiny import byte_tokenizer, tiny_model
 
+WEIGHT_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "auto": torch.float32}
+"""How weights are held -> the type; with `auto` a GPU or a CPU that is faster so computes in bfloat16 beside them."""
+
 
 def is_adapter(source: Path | str) -> TypeGuard[Path]:
     """Whether `source` is the folder of a saved adapter."""

@@ -63,17 +63,23 @@ class Notation(Marked):
         begin = re.compile(r"\s*(?=\{)").match(text, at)
         if begin is None:
             return None
-        try:
-            value, end = self._value(text, begin.end())
-            closing = re.compile(r"\s*" + re.escape(ending)).match(text, end)
-            if closing is not None:
-                return value, "", closing.end()
-        except (_NoValue, RecursionError):
-            pass
+        parsed = self._parsed(text, begin.end(), ending)
+        if parsed is not None:
+            value, end = parsed
+            return value, "", end
         stop = text.find(ending, begin.end()) if ending else -1
         if stop < 0:
             return None
         return text[begin.end() + 1 : stop].removesuffix("}"), "not the arguments of a call", stop + len(ending)
+
+    def _parsed(self, text: str, at: int, ending: str) -> tuple[dict[str, Any], int] | None:
+        """The object and where its call ends; None where it is none, is nested too deep, or the call goes on."""
+        try:
+            value, end = self._value(text, at)
+        except (_NoValue, RecursionError):
+            return None
+        closing = re.compile(r"\s*" + re.escape(ending)).match(text, end)
+        return None if closing is None else (value, closing.end())
 
     def _pairs(self, arguments: dict[str, Any]) -> str:
         ordered = sorted(arguments.items(), key=lambda pair: pair[0].lower())

@@ -39,7 +39,7 @@ from postgrad.models.adapter.start import Start
 from postgrad.models.adapter.variants import AdaLora
 from postgrad.models.forward import Scheme, flat_hidden_TD, tree_hidden_TD
 from postgrad.models.heap import watch_layers
-from postgrad.models.load import is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
+from postgrad.models.load import WEIGHT_DTYPES, is_adapter, keep_weights, load_adapted, load_plain, load_tokenizer
 from postgrad.models.machine import bf16_is_faster, set_threads, usable_device
 from postgrad.models.render import Renderer
 from postgrad.models.resolve import resolve_model
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from xgrammar import CompiledGrammar
 
 log = logging.getLogger(__name__)
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "auto": torch.float32}
 
 
 @dataclass
@@ -84,8 +82,8 @@ class Policy:
         self._running = SplitModel(self.network)
         self._layout = choose_layout(self._running)
         watch_layers(self.network)
-        level = logging.INFO if self.layout == "tree" else logging.WARNING  # flat costs time: a person should know why
-        log.log(level, "%s runs %s: %s", self.name, self.layout, self.layout_reason)
+        told = log.info if self.layout == "tree" else log.warning  # flat costs time: a person should know why
+        told("%s runs %s: %s", self.name, self.layout, self.layout_reason)
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -263,11 +261,11 @@ def load_policy(
         DataError: a folder whose model or adapter does not load.
         MissingDependency: the weights shall be held in 4 bits, and bitsandbytes is not installed.
     """
-    if dtype not in DTYPES:
-        raise ConfigError("unknown dtype", got=dtype, expected=" or ".join(DTYPES))
+    if dtype not in WEIGHT_DTYPES:
+        raise ConfigError("unknown dtype", got=dtype, expected=" or ".join(WEIGHT_DTYPES))
     set_threads()
     target = usable_device(device)
-    source, weights = resolve_model(str(name)), DTYPES[dtype]
+    source, weights = resolve_model(str(name)), WEIGHT_DTYPES[dtype]
     model: PreTrainedModel | PeftModel
     start: Start | None = None
     if isinstance(adapter, AdapterConfig):

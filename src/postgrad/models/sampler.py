@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -27,14 +26,15 @@ from torch import Tensor
 from postgrad.core.errors import DataError
 from postgrad.core.pulse import beat
 from postgrad.models.decoder import Decoder
+from postgrad.models.evaluating import evaluating
 from postgrad.models.policy import Policy
 from postgrad.models.sample import Sample as Sample
 
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar, GrammarMatcher
 
-PREFILL_TOKENS = 32768
-ROWS = 128
+BATCH_TOKENS = 32768
+BATCH_ROWS = 128
 """Bounds of one batch: tokens of its prompts, padded, and sequences that are decoded together."""
 
 
@@ -80,7 +80,7 @@ def generate(
     repeats = _repeats(prompts)
     told = _Told(len(prompts) * n, max_new_tokens)
     results: list[list[Sample]] = [[] for _ in prompts]
-    with _evaluating(policy):
+    with evaluating(policy.model):
         for batch in _batches(prompts, n=n, equal=policy.layout != "tree"):
             samples = [(p, i) for p in batch for i in range(n)]
             rows = [
@@ -116,7 +116,7 @@ def stream(
         raise DataError("cannot sample from an empty prompt")
     row = _Row((0, 0), _generator(seed, prompt, 0, 0), _matcher(grammar, policy))
     settings = _Settings(policy.renderer.stop_ids, temperature, max_new_tokens)
-    with _evaluating(policy):
+    with evaluating(policy.model):
         decoder = Decoder(policy, [prompt])
         while len(row.tokens) < max_new_tokens and not row.stopped:
             if row.tokens:
@@ -238,20 +238,10 @@ def _batches(prompts: Sequence[Sequence[int]], *, n: int, equal: bool) -> Iterat
     batch: list[int] = []
     for index in sorted(range(len(prompts)), key=lambda i: len(prompts[i])):
         length = len(prompts[index])
-        full = (len(batch) + 1) * length > PREFILL_TOKENS or (len(batch) + 1) * n > ROWS
+        full = (len(batch) + 1) * length > BATCH_TOKENS or (len(batch) + 1) * n > BATCH_ROWS
         if batch and (full or (equal and length != len(prompts[batch[0]]))):
             yield batch
             batch = []
         batch.append(index)
     if batch:
         yield batch
-
-
-@contextmanager
-def _evaluating(policy: Policy) -> Iterator[None]:
-    training = policy.model.training
-    policy.model.eval()
-    try:
-        yield
-    finally:
-        policy.model.train(training)

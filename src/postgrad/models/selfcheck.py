@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import ConfigError
 from postgrad.core.forest import Forest, build_forest
 from postgrad.models.blocks import BLOCKS
+from postgrad.models.evaluating import evaluating
 from postgrad.models.flex import NAME
 from postgrad.models.forward import Scheme, tree_hidden_TD
 from postgrad.models.split import SplitModel
@@ -66,7 +67,7 @@ def choose_layout(model: SplitModel) -> Layout:
         return Layout("flat", "plain", f"{family}: attention may be local by '{unknown[0]}', unknown to the tree mask")
     forest, rows_RL = probe_forest(int(config.vocab_size))
     reasons = []
-    with torch.no_grad(), _evaluating(model.model), _narrow_windows(config):
+    with torch.no_grad(), evaluating(model.model), _narrow_windows(config):
         alone_TD = _alone_TD(model, forest, rows_RL)
         for scheme in _schemes(config):
             try:
@@ -189,13 +190,3 @@ def _narrow_windows(config: Any) -> Iterator[None]:
     finally:
         for name, width in before.items():
             setattr(config, name, width)
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

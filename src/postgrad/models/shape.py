@@ -7,7 +7,6 @@ between the marks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +17,9 @@ from transformers import PreTrainedTokenizerBase
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import ToolCall
 from postgrad.models.call_forms import CallForm
-from postgrad.models.call_probe import PROBE_TOOL, Render, call_form, call_turn, writes_otherwise
+from postgrad.models.call_probe import call_form, call_turn, writes_otherwise
+from postgrad.models.template_probe import MARKS, PROBE_TOOL, Render, mark
 
-MARKS = re.compile("\ue000(\\d+)\ue001")
 _USER, _ANSWER, _THOUGHT, _NEXT = 0, 1, 2, 3
 
 
@@ -87,11 +86,6 @@ class Shape:
             opened = plain and rest.lstrip().startswith(plain)
             return thought.strip("\n"), rest.lstrip().removeprefix(plain) if opened else rest.lstrip("\n")
         return "", body.removeprefix(plain).lstrip("\n") if plain and body.startswith(plain) else text
-
-
-def mark(number: int) -> str:
-    """A text of private characters, which no template changes."""
-    return f"\ue000{number}\ue001"
 
 
 def shape_of(render: Render, tokenizer: PreTrainedTokenizerBase) -> Shape:

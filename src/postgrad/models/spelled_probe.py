@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 
 from postgrad.models.call_forms import CallForm, Given, wire_id
 from postgrad.models.notation_calls import Notation
 from postgrad.models.parameter_calls import Parameters, Tags
+from postgrad.models.template_probe import IDS, KEYS, NAMES, SAID, VALUES, Render, answer_in
 
-if TYPE_CHECKING:
-    from postgrad.models.call_probe import Render
-
-_NAMES, _KEYS, _VALUES, _WORDS = ("probe_tool", "other_tool"), ("\ue003", "\ue004"), ("\ue005", "\ue006"), "\ue007"
 _NUMBER = 7.25
 
 
@@ -38,7 +35,7 @@ class Asking:
     def rest(self, *calls: Mapping[str, Any], words: str | None = None) -> str | None:
         """What follows the generation prompt in an answer with calls of these arguments; None where there is none."""
         wire = [
-            {"id": wire_id(f"probecal{k}"), "type": "function", "function": {"name": _NAMES[k], "arguments": dict(own)}}
+            {"id": wire_id(IDS[k]), "type": "function", "function": {"name": NAMES[k], "arguments": dict(own)}}
             for k, own in enumerate(calls)
         ]
         turn = {"role": "assistant", "content": self.given.beside if words is None else words, "tool_calls": wire}
@@ -46,10 +43,7 @@ class Asking:
             text = self.render([dict(self.user), turn])
         except (jinja2.TemplateError, TypeError):
             return None
-        rest = text[text.rfind("\ue001") + 1 :]  # the user's mark ends there
-        asked = self.opened[self.opened.rfind("\ue001") + 1 :]
-        start = next((part for part in (asked, asked.partition("<think>")[0]) if rest.startswith(part)), None)
-        return None if start is None else rest.removeprefix(start)
+        return answer_in(text, self.opened)
 
     def pieces(self, calls: Sequence[Mapping[str, Any]], found: Sequence[str]) -> list[str] | None:
         """The texts around what is to be found again, one more than that; None where something is missing."""
@@ -59,10 +53,10 @@ class Asking:
 
 def spelled_form(ask: Asking) -> CallForm | None:
     """The form; None where the template spells no arguments."""
-    name, key, value = _NAMES[0], _KEYS[0], _VALUES[0]
+    name, key, value = NAMES[0], KEYS[0], VALUES[0]
     one = ask.pieces([{key: value}], [name, key, value])
     none = ask.pieces([{}], [name])
-    two = ask.pieces([{key: value, _KEYS[1]: _VALUES[1]}], [name, key, value, _KEYS[1], _VALUES[1]])
+    two = ask.pieces([{key: value, KEYS[1]: VALUES[1]}], [name, key, value, KEYS[1], VALUES[1]])
     if one is None or none is None or two is None or [*two[:3], two[-1]] != one:
         return None
     first, opening, to_value, rest = one
@@ -93,7 +87,7 @@ class _Shown:
     @staticmethod
     def of(ask: Asking, value: object, before: str, after: str) -> str:
         """The text between what stands before and after a value."""
-        parts = ask.pieces([{_KEYS[0]: value}], [_NAMES[0], _KEYS[0]])
+        parts = ask.pieces([{KEYS[0]: value}], [NAMES[0], KEYS[0]])
         return parts[2].removeprefix(before).partition(after)[0] if parts and after else ""
 
 
@@ -111,12 +105,12 @@ class _Shared:
         ends_as_words = rest.endswith(ask.turn_end) if ask.turn_end else True
         rest = rest.removesuffix(ask.turn_end)
         own = first.removeprefix(ask.answer) if ask.answer else first
-        names = [_NAMES[0], _KEYS[0], _VALUES[0], _NAMES[1], _KEYS[1], _VALUES[1]]
-        several = ask.pieces([{_KEYS[0]: _VALUES[0]}, {_KEYS[1]: _VALUES[1]}], names)
+        names = [NAMES[0], KEYS[0], VALUES[0], NAMES[1], KEYS[1], VALUES[1]]
+        several = ask.pieces([{KEYS[0]: VALUES[0]}, {KEYS[1]: VALUES[1]}], names)
         middle = several[3] if several is not None else f"{rest}\n{own}"
         closing = _whole_tags(_common(rest, middle))
         tail = rest.removeprefix(closing)
-        beside = _split(ask.rest({_KEYS[0]: _VALUES[0]}, words=_WORDS) or "", [_WORDS, _NAMES[0]])
+        beside = _split(ask.rest({KEYS[0]: VALUES[0]}, words=SAID) or "", [SAID, NAMES[0]])
         joint = beside[1].removesuffix(own) if beside is not None and beside[1].endswith(own) else "\n"
         texts = {
             "first": own,

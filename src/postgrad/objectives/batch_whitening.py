@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from postgrad.core.annotation import FloatsT
 from postgrad.objectives.group_baselines import OfGroup, group_centred
 from postgrad.objectives.outcome import EPSILON, Credits, Group, Outcome, deviation
 
-Returns = list[list[FloatsT | None]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Returns: TypeAlias = "list[list[FloatsT | None]]"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Whitened(OfGroup):
 
     def _returns(self, outcome: Outcome) -> NDArray[Any] | None:
         """Σ_{s≥t} discount^(s−t) (what token s earned)."""
+        import numpy as np
+
         if outcome.reward is None or outcome.total is None:
             return None
         earned_T = np.zeros(outcome.length)
@@ -61,12 +63,16 @@ class WhitenedBaseline(OfGroup):
 
     @staticmethod
     def _returns(group: Group) -> list[FloatsT | None]:
+        import numpy as np
+
         centred = zip(group.outcomes, group_centred(group.totals), strict=True)
         return [None if total is None else np.full(outcome.length, total) for outcome, total in centred]
 
 
 def whitened(returns: Returns) -> Credits:
     """Each token's return less the mean of all tokens, over their deviation + ε."""
+    import numpy as np
+
     tokens = np.concatenate([np.empty(0), *(r for group in returns for r in group if r is not None)])
     scale = deviation(tokens.tolist())
     mean = tokens.mean() if len(tokens) else 0.0

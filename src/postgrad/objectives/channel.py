@@ -1,4 +1,4 @@
-"""`Channel`: one loss over one kind of item, as a plain sum; and `Scored`: what a forward pass hands it.
+"""`Channel`: one loss over one kind of item, as a plain sum; and `Scored`: what a forward pass hands it, teachers too.
 
 A channel returns the SUM over its items in one forest and says how much it `count`s. The loop divides the sum by the
 count of the whole optimiser step (all forests, all workers), so how units were packed, accumulated or spread cannot
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,9 +24,6 @@ from torch import Tensor
 
 from postgrad.core.annotation import Span
 from postgrad.core.forest import Forest
-
-if TYPE_CHECKING:
-    from postgrad.objectives.teaching import Teaching
 
 IntsN = NDArray[np.int64]
 ItemT = TypeVar("ItemT")
@@ -53,6 +50,26 @@ class Placed(Generic[ItemT]):
 
     unit: int
     item: ItemT
+
+
+class View(Protocol):
+    """A model's reading of the forest's tokens."""
+
+    def predicting_ND(self, nodes_N: IntsN) -> Tensor:
+        """Hidden states that predict the nodes, without gradient."""
+        ...
+
+    def head(self, hidden_ND: Tensor) -> Tensor:
+        """Its logits (N, V) in fp32."""
+        ...
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """What the loop knows of teachers: views by name (`reference`, `frozen`, `ema`, `model`), and TAID's τ of now."""
+
+    view: Callable[[str], View]
+    tau: float | None = None
 
 
 @dataclass(frozen=True)

@@ -39,13 +39,15 @@ from torch import Tensor
 
 from postgrad.core.annotation import DivergenceItem
 from postgrad.core.errors import ConfigError
+from postgrad.objectives.aligned import Aligned
 from postgrad.objectives.channel import STRICT, Mean, Metrics, Placed, Scored
 from postgrad.objectives.jsd import jsd, logprobs
-from postgrad.objectives.rows import Aligned, LoggedRows, Rows, TaughtRows
+from postgrad.objectives.rows import Comparison, LoggedRows, Rows, TaughtRows
 from postgrad.objectives.teaching import Teacher, teacher_logits
 from postgrad.objectives.tiles import TILE, row_slices, tiled_loss, with_gradient
 
 Positive = Annotated[float, Field(gt=0)]
+TOP_K = 100
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -64,7 +66,7 @@ class Divergence:
         entropy: a threshold in nats, or `soft`; needs beta 1.
         gate: lowest and highest mean JSD of an item.
         ratio_limit: C of the importance ratio.
-        tile: most logits held at one time.
+        tile: most logits held at one time; None is 2²¹, or more beside a head that is trained.
     """
 
     item: ClassVar[type[DivergenceItem]] = DivergenceItem
@@ -84,7 +86,7 @@ class Divergence:
     entropy: Literal["soft"] | Annotated[float, Field(ge=0)] | None = None
     gate: tuple[Annotated[float, Field(ge=0)], Positive] | None = None
     ratio_limit: Positive | None = None
-    tile: Annotated[int, Field(ge=1)] = TILE
+    tile: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _means_something(self) -> Divergence:
@@ -127,7 +129,7 @@ class Divergence:
             metrics["passed"] = Mean(float(passed_I.sum()), len(passed_I))
         sums = {"per_token": 0.0, "teacher_entropy": 0.0}
         for rows in self._rows(scored, aligned):
-            row_loss = rows.loss(self)
+            row_loss = rows.loss(self._comparison)
             total, losses_N = tiled_loss(scored.head, rows.student_ND, weights_N[rows.where], row_loss, tile=self.tile)
             loss = loss + total
             sums["per_token"] += rows.value(losses_N)
@@ -143,6 +145,18 @@ class Divergence:
             return losses_C, slopes_CV.div_(self.temperature)
 
         return with_gradient(row_loss, student_NV)
+
+    @property
+    def _comparison(self) -> Comparison:
+        return Comparison(
+            beta=self.beta,
+            temperature=self.temperature,
+            support=self.support,
+            top_k=TOP_K if self.top_k is None else self.top_k,
+            top_of_student=self.top_of == "student",
+            renormalise=self.tail == "renormalise",
+            entropy=self.entropy,
+        )
 
     def _weights(self, scored: Scored, aligned: Aligned) -> Tensor:
         """w_i, times T² where asked for, times the importance ratio where asked for."""
@@ -164,7 +178,7 @@ class Divergence:
         student_ND = scored.predicting_ND(aligned.student_N)
         teacher = teacher_logits(self.teacher, scored, aligned.student_N, aligned.teacher_N)
         parts = [np.empty(0)]
-        for rows in row_slices(scored.head, student_ND, self.tile):
+        for rows in row_slices(scored.head, student_ND, self.tile or TILE):
             student_CV, teacher_CV = scored.head(student_ND[rows]), teacher(rows)
             width = min(student_CV.shape[1], teacher_CV.shape[1])
             own_CV, other_CV = (logprobs(z_CV[:, :width], self.temperature) for z_CV in (student_CV, teacher_CV))

@@ -12,9 +12,9 @@ With p = softmax(z) and the mixture eliminated, the slope at z_v is
 
     interior  (1−β) p_v (log p_v/m_v − KL(p‖M))      β = 0:  p_v − q_v      β = 1:  p_v (log p_v/q_v − KL(p‖q))
 
-`on_top` does the same over a teacher's K likeliest tokens and one bucket for all others: a token of the bucket gets
-the bucket's slope times its share of the bucket. Log-probabilities are held above `FLOOR`, so an outcome that cannot be
-is finite and weighs nothing.
+`with_tail` gives the same for K named tokens and one bucket of all others, and `spread` takes its slope to all logits:
+a token of the bucket gets the bucket's slope times its share of the bucket. Log-probabilities are held above `FLOOR`,
+so an outcome that cannot be is finite and weighs nothing.
 
 Shapes: C rows, V vocabulary, K named tokens, B outcomes (V, K, or K and the bucket).
 """

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import stdev
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from postgrad.core.annotation import FloatsT
 
@@ -18,7 +18,7 @@ EPSILON = 1e-6
 
 Rewards = Sequence[float | None]
 Advantages = list[float | None]
-Credits = list[list[float | FloatsT | None]]
+Credits: TypeAlias = "list[list[float | FloatsT | None]]"
 
 
 @dataclass(frozen=True)

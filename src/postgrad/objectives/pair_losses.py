@@ -31,7 +31,7 @@ CERTAIN = -1e-7  # log-probability above which odds would overflow
 
 
 @dataclass(frozen=True)
-class PairKnobs:
+class PairSettings:
     """Numbers of an objective: the strength β, the share ε of wrong labels, the margin γ."""
 
     beta: float
@@ -43,46 +43,46 @@ class PairKnobs:
 class PairObjective:
     """Loss of each pair from r_w and r_l, and how r is made: against a reference or not, averaged or summed."""
 
-    loss: Callable[[Tensor, Tensor, PairKnobs], Tensor]
+    loss: Callable[[Tensor, Tensor, PairSettings], Tensor]
     reference: bool = True
     averaged: bool = False
 
 
-def _dpo(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    margins_P = knobs.beta * (chosen_P - rejected_P)
-    kept = (1 - knobs.label_smoothing) * logsigmoid(margins_P)
-    return -kept - knobs.label_smoothing * logsigmoid(-margins_P)
+def _dpo(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    margins_P = settings.beta * (chosen_P - rejected_P)
+    kept = (1 - settings.label_smoothing) * logsigmoid(margins_P)
+    return -kept - settings.label_smoothing * logsigmoid(-margins_P)
 
 
-def _robust(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    margins_P = knobs.beta * (chosen_P - rejected_P)
-    flipped = knobs.label_smoothing
+def _robust(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    margins_P = settings.beta * (chosen_P - rejected_P)
+    flipped = settings.label_smoothing
     unbiased_P = -(1 - flipped) * logsigmoid(margins_P) + flipped * logsigmoid(-margins_P)
     return unbiased_P / (1 - 2 * flipped)
 
 
-def _ipo(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return (chosen_P - rejected_P - 1 / (2 * knobs.beta)).square()
+def _ipo(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return (chosen_P - rejected_P - 1 / (2 * settings.beta)).square()
 
 
-def _hinge(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return relu(1 - knobs.beta * (chosen_P - rejected_P))
+def _hinge(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return relu(1 - settings.beta * (chosen_P - rejected_P))
 
 
-def _apo_zero(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return torch.sigmoid(-knobs.beta * chosen_P) + torch.sigmoid(knobs.beta * rejected_P)
+def _apo_zero(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return torch.sigmoid(-settings.beta * chosen_P) + torch.sigmoid(settings.beta * rejected_P)
 
 
-def _apo_down(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return torch.sigmoid(knobs.beta * chosen_P) + torch.sigmoid(-knobs.beta * (chosen_P - rejected_P))
+def _apo_down(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return torch.sigmoid(settings.beta * chosen_P) + torch.sigmoid(-settings.beta * (chosen_P - rejected_P))
 
 
-def _simpo(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return -logsigmoid(knobs.beta * (chosen_P - rejected_P) - knobs.margin)
+def _simpo(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return -logsigmoid(settings.beta * (chosen_P - rejected_P) - settings.margin)
 
 
-def _orpo(chosen_P: Tensor, rejected_P: Tensor, knobs: PairKnobs) -> Tensor:
-    return -chosen_P - knobs.beta * logsigmoid(log_odds(chosen_P) - log_odds(rejected_P))
+def _orpo(chosen_P: Tensor, rejected_P: Tensor, settings: PairSettings) -> Tensor:
+    return -chosen_P - settings.beta * logsigmoid(log_odds(chosen_P) - log_odds(rejected_P))
 
 
 def log_odds(logprobs_P: Tensor) -> Tensor:

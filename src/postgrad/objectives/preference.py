@@ -32,7 +32,7 @@ from postgrad.core.errors import ConfigError
 from postgrad.objectives.channel import STRICT, IntsN, Mean, Metrics, Placed, Scored, joined
 from postgrad.objectives.edits import focused_weights
 from postgrad.objectives.judged import judged_loss
-from postgrad.objectives.pair_losses import PAIR_OBJECTIVES, PairKnobs
+from postgrad.objectives.pair_losses import PAIR_OBJECTIVES, PairSettings
 
 Objective = Literal["dpo", "robust", "ipo", "hinge", "apo_zero", "apo_down", "simpo", "orpo", "kto"]
 Weight = Annotated[float, Field(ge=0)]
@@ -146,8 +146,8 @@ class Preference:
         if objective.reference:
             ratios_N = logprobs_N - _reference(scored, used, nodes)
         rewards_P2 = _reduced(ratios_N, self._token_weights(scored, nodes), self.averaged).view(-1, 2)
-        knobs = PairKnobs(self.beta, self.label_smoothing, self.margin)
-        losses_P = objective.loss(rewards_P2[:, 0], rewards_P2[:, 1], knobs)
+        settings = PairSettings(self.beta, self.label_smoothing, self.margin)
+        losses_P = objective.loss(rewards_P2[:, 0], rewards_P2[:, 1], settings)
         metrics = _metrics(self.beta * rewards_P2.detach())
         if self.sft > 0:
             ones = [np.ones(len(part), np.float32) for part in nodes]

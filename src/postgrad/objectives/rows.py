@@ -1,6 +1,6 @@
-"""The aligned tokens of a divergence, and how a tile of them becomes losses and slopes, by where the teacher is.
+"""How a tile of aligned tokens becomes losses and slopes, by where the teacher is: in the forest, or logged.
 
-Shapes: N aligned tokens, I items, C tokens of a tile, K named tokens, B outcomes, V vocabulary.
+Shapes: N aligned tokens, C tokens of a tile, K named tokens, B outcomes, V vocabulary.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -16,94 +16,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from postgrad.core.annotation import DivergenceItem, LoggedTeacher, Span
-from postgrad.core.errors import ConfigError, TrainingFault
-from postgrad.objectives.channel import IntsN, Placed, Scored, joined
+from postgrad.objectives.aligned import Aligned
+from postgrad.objectives.channel import Scored
 from postgrad.objectives.jsd import FLOOR, entropy, jsd, logprobs, renormalised, spread, with_tail
 from postgrad.objectives.tiles import RowLoss
 
-if TYPE_CHECKING:
-    from postgrad.objectives.divergence import Divergence
-
-TOP_K = 100
-
 
 @dataclass(frozen=True)
-class Aligned:
-    """Tokens of all items in order.
+class Comparison:
+    """How two distributions are compared: what `divergence.Divergence` says of it, with its defaults.
 
     Attributes:
-        items: how many items.
-        owners_N: the item of each token.
-        weights_N: its item's weight.
-        student_N: the student's nodes.
-        teacher_N: the teacher's nodes; -1 where the teacher was logged.
-        differs_N: whether the two are predicted from different nodes.
-        logged: the logged teachers, in order.
-        behaviours: the sampler's log-probabilities, item by item.
+        beta: of the generalized Jensen-Shannon divergence.
+        temperature: divides both logits.
+        support: the outcomes compared.
+        top_k: how many tokens are named where not all are.
+        top_of_student: whether those are the student's likeliest, and not the teacher's.
+        renormalise: whether the tokens that are not named are left out, and not one outcome together.
+        entropy: a threshold in nats, or `soft`; see `weighed_jsd`.
     """
 
-    items: int
-    owners_N: IntsN
-    weights_N: NDArray[np.float32]
-    student_N: IntsN
-    teacher_N: IntsN
-    differs_N: NDArray[np.bool_]
-    logged: tuple[LoggedTeacher, ...]
-    behaviours: tuple[NDArray[np.float32] | None, ...]
-
-    @classmethod
-    def of(cls, scored: Scored, placed: Sequence[Placed[DivergenceItem]]) -> Aligned:
-        """Lay the items' tokens side by side.
-
-        Raises:
-            TrainingFault: an item's student and teacher are not the same tokens.
-        """
-        lengths = np.array([len(p.item.student.positions) for p in placed], dtype=np.int64)
-        student_N = joined([scored.nodes(p.unit, p.item.student) for p in placed])
-        teacher_N = joined([_teacher_nodes(scored, p) for p in placed])
-        tokens_T, parents_T = scored.forest.tokens_T, scored.forest.parents_T
-        inside_N = teacher_N >= 0
-        if (tokens_T[student_N[inside_N]] != tokens_T[teacher_N[inside_N]]).any():
-            raise TrainingFault("channel 'divergence': student and teacher are not the same tokens")
-        return cls(
-            items=len(placed),
-            owners_N=np.repeat(np.arange(len(placed)), lengths),
-            weights_N=np.repeat(np.array([p.item.weight for p in placed], dtype=np.float32), lengths),
-            student_N=student_N,
-            teacher_N=teacher_N,
-            differs_N=parents_T[student_N] != np.where(inside_N, parents_T[teacher_N], -1),
-            logged=tuple(p.item.teacher for p in placed if isinstance(p.item.teacher, LoggedTeacher)),
-            behaviours=tuple(p.item.behaviour_T for p in placed),
-        )
-
-    def __len__(self) -> int:
-        return len(self.student_N)
-
-    @property
-    def in_forest_N(self) -> NDArray[np.bool_]:
-        """Whether the teacher is in the forest."""
-        return self.teacher_N >= 0
-
-    def behaviour_N(self) -> NDArray[np.float32]:
-        """The sampler's log-probabilities.
-
-        Raises:
-            ConfigError: an item has none.
-        """
-        parts = [part for part in self.behaviours if part is not None]
-        if len(parts) < len(self.behaviours):
-            raise ConfigError(
-                "channels.divergence.ratio_limit needs the sampler's log-probabilities",
-                got="rows that were not sampled by the policy",
-                do="leave ratio_limit out",
-            )
-        return np.concatenate([np.empty(0, np.float32), *parts])
-
-
-def _teacher_nodes(scored: Scored, placed: Placed[DivergenceItem]) -> IntsN:
-    teacher = placed.item.teacher
-    return scored.nodes(placed.unit, teacher) if isinstance(teacher, Span) else np.full(len(teacher), -1)
+    beta: float
+    temperature: float
+    support: Literal["full", "top_k", "sampled"]
+    top_k: int
+    top_of_student: bool
+    renormalise: bool
+    entropy: Literal["soft"] | float | None
 
 
 class Rows(Protocol):
@@ -113,7 +52,7 @@ class Rows(Protocol):
     student_ND: Tensor
     teacher_entropy: float
 
-    def loss(self, settings: Divergence) -> RowLoss:
+    def loss(self, how: Comparison) -> RowLoss:
         """Losses and slopes of a tile."""
         ...
 
@@ -133,21 +72,20 @@ class TaughtRows:
     teacher_entropy: float = 0.0
     _estimate: float | None = field(default=None, repr=False)
 
-    def loss(self, settings: Divergence) -> RowLoss:
+    def loss(self, how: Comparison) -> RowLoss:
         """By support; tables of different widths are compared on the columns that both have."""
-        compare = {"full": self._full, "top_k": self._top_k, "sampled": self._sampled}[settings.support]
+        compare = {"full": self._full, "top_k": self._top_k, "sampled": self._sampled}[how.support]
 
         def row_loss(student_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
             teacher_CV = self.teacher(rows)
             width = min(student_CV.shape[1], teacher_CV.shape[1])
-            own_CV = logprobs(student_CV[:, :width], settings.temperature)
-            other_CV = logprobs(teacher_CV[:, :width], settings.temperature)
+            own_CV = logprobs(student_CV[:, :width], how.temperature)
+            other_CV = logprobs(teacher_CV[:, :width], how.temperature)
             self.teacher_entropy += float(entropy(other_CV).sum())
-            losses_C, slopes_CV = compare(settings, own_CV, other_CV, rows)
-            slopes_CV.div_(settings.temperature)
-            return losses_C, pad(slopes_CV, (0, student_CV.shape[1] - width)) if width < student_CV.shape[
-                1
-            ] else slopes_CV
+            losses_C, slopes_CV = compare(how, own_CV, other_CV, rows)
+            slopes_CV.div_(how.temperature)
+            missing = student_CV.shape[1] - width
+            return losses_C, pad(slopes_CV, (0, missing)) if missing else slopes_CV
 
         return row_loss
 
@@ -155,20 +93,20 @@ class TaughtRows:
         """The losses themselves, or for sampled tokens their estimate."""
         return float(losses_N.sum()) if self._estimate is None else self._estimate
 
-    def _full(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        return weighed_jsd(settings, own_CV, other_CV, whole_CV=other_CV)
+    def _full(self, how: Comparison, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        return weighed_jsd(how, own_CV, other_CV, whole_CV=other_CV)
 
-    def _top_k(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        whose_CV = own_CV if settings.top_of == "student" else other_CV
-        ids_CK = whose_CV.topk(min(settings.top_k or TOP_K, whose_CV.shape[1])).indices
-        if settings.tail == "renormalise":
+    def _top_k(self, how: Comparison, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        whose_CV = own_CV if how.top_of_student else other_CV
+        ids_CK = whose_CV.topk(min(how.top_k, whose_CV.shape[1])).indices
+        if how.renormalise:
             own_CB, other_CB = (renormalised(all_CV.gather(1, ids_CK)) for all_CV in (own_CV, other_CV))
         else:
             own_CB, other_CB = (with_tail(all_CV, ids_CK) for all_CV in (own_CV, other_CV))
-        losses_C, slopes_CB = weighed_jsd(settings, own_CB, other_CB, whole_CV=other_CV)
+        losses_C, slopes_CB = weighed_jsd(how, own_CB, other_CB, whole_CV=other_CV)
         return losses_C, spread(own_CV, torch.ones_like(ids_CK), ids_CK, slopes_CB)
 
-    def _sampled(self, settings: Divergence, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+    def _sampled(self, how: Comparison, own_CV: Tensor, other_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         targets_C1 = self.targets_N[rows, None]
         own_C1, other_C1 = own_CV.gather(1, targets_C1), other_CV.gather(1, targets_C1)
         gaps_C1 = own_C1 - other_C1
@@ -210,24 +148,24 @@ class LoggedRows:
             scored.constant(np.concatenate([teacher.tails_N for teacher in aligned.logged])).clamp(min=FLOOR),
         )
 
-    def loss(self, settings: Divergence) -> RowLoss:
+    def loss(self, how: Comparison) -> RowLoss:
         """The student over the same outcomes."""
 
         def row_loss(student_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-            own_CV = logprobs(student_CV, settings.temperature)
+            own_CV = logprobs(student_CV, how.temperature)
             ids_CK, named_CK, known_CK = self.ids_NK[rows], self.named_NK[rows], self.logprobs_NK[rows].to(own_CV)
-            if settings.tail == "renormalise":
+            if how.renormalise:
                 named_own_CK = own_CV.gather(1, ids_CK).masked_fill(~named_CK, FLOOR * 2)
                 own_CB = renormalised(named_own_CK)
-                tempered_CK = (known_CK / settings.temperature).masked_fill_(~named_CK, FLOOR * 2)
+                tempered_CK = (known_CK / how.temperature).masked_fill_(~named_CK, FLOOR * 2)
                 other_CB = renormalised(tempered_CK)
             else:
                 own_CB = with_tail(own_CV, ids_CK)
                 own_CB[:, :-1].masked_fill_(~named_CK, FLOOR)
                 other_CB = torch.cat([known_CK, self.tails_N[rows, None].to(own_CV)], dim=1)
             self.teacher_entropy += float(entropy(other_CB).sum())
-            losses_C, slopes_CB = jsd(own_CB, other_CB, settings.beta)
-            return losses_C, spread(own_CV, named_CK, ids_CK, slopes_CB).div_(settings.temperature)
+            losses_C, slopes_CB = jsd(own_CB, other_CB, how.beta)
+            return losses_C, spread(own_CV, named_CK, ids_CK, slopes_CB).div_(how.temperature)
 
         return row_loss
 
@@ -236,19 +174,19 @@ class LoggedRows:
         return float(losses_N.sum())
 
 
-def weighed_jsd(settings: Divergence, own_CB: Tensor, other_CB: Tensor, *, whole_CV: Tensor) -> tuple[Tensor, Tensor]:
+def weighed_jsd(how: Comparison, own_CB: Tensor, other_CB: Tensor, *, whole_CV: Tensor) -> tuple[Tensor, Tensor]:
     """The divergence with its slope; with `entropy`, two of them weighed by that of the teacher's `whole_CV`.
 
     Of the K named tokens alone the entropy is at most ln(K + 1): a threshold above it would never be passed.
     """
-    if settings.entropy is None:
-        return jsd(own_CB, other_CB, settings.beta)
+    if how.entropy is None:
+        return jsd(own_CB, other_CB, how.beta)
     entropies_C = entropy(whole_CV)
-    if settings.entropy == "soft":
+    if how.entropy == "soft":
         cover_C = (entropies_C / math.log(whole_CV.shape[1])).clamp(0, 1)
         seek_C = 1 - cover_C
     else:
-        cover_C = (entropies_C > settings.entropy).to(own_CB.dtype)
+        cover_C = (entropies_C > how.entropy).to(own_CB.dtype)
         seek_C = torch.ones_like(cover_C)
     seek, cover = jsd(own_CB, other_CB, 1.0), jsd(own_CB, other_CB, 0.0)
     losses_C = seek_C * seek[0] + cover_C * cover[0]

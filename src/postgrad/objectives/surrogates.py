@@ -194,9 +194,7 @@ class GeometricMean(_TokenRatios):
     def __call__(self, tokens: Tokens) -> Losses:
         """The completion's geometric mean at each of its tokens."""
         log_ratios_N, advantages_N = tokens.log_ratios_N, tokens.advantages_N
-        bounded_N = ((advantages_N > 0) & (log_ratios_N > self.eps_high)) | (
-            (advantages_N < 0) & (log_ratios_N < -self.eps_low)
-        )
+        bounded_N = _pushed_out(log_ratios_N, advantages_N, low=-self.eps_low, high=self.eps_high)
         held_N = torch.where(bounded_N, log_ratios_N.clamp(-self.eps_low, self.eps_high), log_ratios_N)
         return Losses(-advantages_N * tokens.spread(tokens.means(held_N)).exp(), bounded_N)
 
@@ -219,12 +217,15 @@ class ProbabilityMask(_TokenRatios):
         advantages_N = tokens.advantages_N
         with torch.no_grad():
             moved_N = tokens.logprobs_N.exp() - tokens.behaviour_N.exp()
-            masked_N = ((advantages_N > 0) & (moved_N > self.eps_high)) | (
-                (advantages_N < 0) & (moved_N < -self.eps_low)
-            )
+            masked_N = _pushed_out(moved_N, advantages_N, low=-self.eps_low, high=self.eps_high)
         log_ratios_N = _held(tokens.logprobs_N - tokens.behaviour_N)
         losses_N = torch.where(masked_N, 0.0, -advantages_N * log_ratios_N.exp())
         return Losses(losses_N + self.ratio_penalty * log_ratios_N.square(), masked_N)
+
+
+def _pushed_out(values_N: Tensor, advantages_N: Tensor, *, low: float, high: float) -> Tensor:
+    """Whether a value lies beyond the bound on the side to which its advantage would push it further."""
+    return ((advantages_N > 0) & (values_N > high)) | ((advantages_N < 0) & (values_N < low))
 
 
 def _held(log_ratios_N: Tensor) -> Tensor:

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass as plain_dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from postgrad.objectives.channel import STRICT, IntsN, Scored
+from postgrad.objectives.channel import STRICT, IntsN, Scored, View
 
 Kind = Literal["live", "reference", "frozen", "ema", "trust_region", "model"]
 Unit = Annotated[float, Field(ge=0, le=1)]
@@ -76,26 +76,6 @@ class Teacher:
     def speed(self) -> float:
         """The rate, 0.05 unless given."""
         return 0.05 if self.rate is None else self.rate
-
-
-class View(Protocol):
-    """A model's reading of the forest's tokens."""
-
-    def predicting_ND(self, nodes_N: IntsN) -> Tensor:
-        """Hidden states that predict the nodes, without gradient."""
-        ...
-
-    def head(self, hidden_ND: Tensor) -> Tensor:
-        """Its logits (N, V) in fp32."""
-        ...
-
-
-@plain_dataclass(frozen=True)
-class Teaching:
-    """What the loop knows of teachers: views by name (`reference`, `frozen`, `ema`, `model`), and TAID's τ of now."""
-
-    view: Callable[[str], View]
-    tau: float | None = None
 
 
 @plain_dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Every row's loss is a function of that row's logits alone, and knows its own gradient in closed form. So a tile of
 logits is made, turned into losses and gradients, sent back through the head, and dropped; what stays is the gradient
 at the hidden states (N, D). The head is applied once, not once more for a backward pass, and peak memory is a few tiles
-whatever N and V are: a tile has a fixed number of elements, so a larger vocabulary makes it shorter.
+whatever N and V are: a tile has a fixed number of elements, so a larger vocabulary makes it shorter. A head that is
+trained costs a pass over its whole gradient for every tile, so its tiles are larger, a quarter of that gradient.
 
 Shapes: N rows, C rows of a tile, D hidden size, V vocabulary.
 Not covered: gradients of gradients; heads whose rows depend on each other.
@@ -24,8 +25,13 @@ RowLoss = Callable[[Tensor, slice], tuple[Tensor, Tensor]]
 TILE = 1 << 21  # elements: 8 MB in fp32, 42 rows at a vocabulary of 49k
 
 
+def tile_for(trained: int) -> int:
+    """Logits to hold at one time, beside a head of which so many weights are trained."""
+    return max(TILE, trained // 4)
+
+
 def tiled_loss(
-    head: Head, hidden_ND: Tensor, weights_N: Tensor, row_loss: RowLoss, *, tile: int = TILE
+    head: Head, hidden_ND: Tensor, weights_N: Tensor, row_loss: RowLoss, *, tile: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Σ w_n loss_n with its gradient, and the loss of every row (N,) without.
 
@@ -34,12 +40,14 @@ def tiled_loss(
         hidden_ND: hidden states, with gradient.
         weights_N: constants.
         row_loss: see `RowLoss`.
-        tile: most logits held at one time.
+        tile: most logits held at one time; None is as `tile_for` says.
     """
     if not len(hidden_ND):
         return hidden_ND.sum() * 0, hidden_ND.new_zeros(0)
     apply: Callable[..., tuple[Tensor, Tensor]] = _TiledLoss.apply
-    return apply(hidden_ND, weights_N, head, row_loss, tile, *head_parameters(head, hidden_ND))
+    trained = head_parameters(head, hidden_ND)
+    size = tile or tile_for(sum(parameter.numel() for parameter in trained))
+    return apply(hidden_ND, weights_N, head, row_loss, size, *trained)
 
 
 def row_slices(head: Head, hidden_ND: Tensor, tile: int) -> Iterator[slice]:

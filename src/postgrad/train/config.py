@@ -8,13 +8,9 @@ from pydantic import Field, field_validator, model_validator
 
 from postgrad.run.config import Config
 from postgrad.run.plugins import resolve
-from postgrad.train.optimizers import OPTIMIZERS
-from postgrad.train.settings import build_settings, complete
+from postgrad.train import OPTIMIZERS
+from postgrad.train.settings import Count, Positive, build_settings, complete
 from postgrad.train.sync.choice import complete_sync
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-
 
 SHARDABLE = ("adamw", "sgd", "lion")
 """Optimisers that step every number by itself, so that a share of a weight is stepped like the whole."""
@@ -149,7 +145,11 @@ class TrainConfig(Config):
         scheduled = optim.warmup_steps + (optim.decay_steps or 0)
         if scheduled > loop.steps:
             parts = "optim.warmup_steps" if optim.decay_steps is None else "optim.warmup_steps + optim.decay_steps"
-            raise ValueError(f"{parts} is {scheduled}, expected at most loop.steps ({loop.steps})")
+            raise ValueError(
+                f"{parts} is {scheduled}, expected at most loop.steps ({loop.steps}), for a warm-up and a decay lie"
+                f" within the run; lower {'it' if optim.decay_steps is None else 'them'}, as with"
+                " --optim.warmup_steps 0, or give more --loop.steps"
+            )
         if loop.spikes.threshold is not None and self.sync.get("replicas", 1) > 1:
             raise ValueError("loop.spikes goes back alone, and sync has several replicas: leave one of them out")
         if loop.keep < 2 and self.sync.get("replicas", 1) > 1:

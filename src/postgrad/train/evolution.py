@@ -1,4 +1,4 @@
-"""Evolution strategy: a gradient from fitness alone, by antithetic perturbations (formulas.md, ES; arXiv:1703.03864).
+"""Evolution strategy: a gradient from fitness alone, by antithetic perturbations (arXiv:1703.03864).
 
     g = − 1/(K σ) Σ_k (s_k⁺ − s_k⁻) / 2 · ε_k,   s± the shaped fitness of the weights at w ± σ ε_k
 

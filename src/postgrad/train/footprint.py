@@ -27,7 +27,7 @@ from postgrad.models.adapter.config import AdapterConfig
 from postgrad.models.score import KEPT_LOGITS
 from postgrad.models.skeleton import NotCounted, pass_cost, skeleton
 from postgrad.objectives.teaching import Teacher
-from postgrad.objectives.tiles import TILE
+from postgrad.objectives.tiles import tile_for
 from postgrad.train.channels import build_channels
 from postgrad.train.config import TrainConfig
 from postgrad.train.groups import Group, make_groups
@@ -101,8 +101,8 @@ def footprint(model: str, adapter: AdapterConfig | None, config: TrainConfig, *,
             chosen = pass_cost(bones, budget, checkpoint_every=config.memory.checkpoint_every)
         activations = 0 if config.memory.offload else chosen.kept
         vocabulary, width = _head(bones)
-        logits = min(budget * vocabulary, max(TILE, CHUNK * vocabulary))
         head_gradients = vocabulary * width if _head_trains(bones) else 0
+        logits = min(budget * vocabulary, max(tile_for(head_gradients), CHUNK * vocabulary))
         kept = min(budget * vocabulary, max(KEPT_LOGITS, CHUNK * vocabulary))
         working_set = plain.largest + FLOAT * (kept + 2 * logits + 3 * head_gradients)
         reference = uses_reference(config)

@@ -21,9 +21,9 @@ import torch
 from torch import nn
 
 from postgrad.run.plugins import resolve
+from postgrad.train import OPTIMIZERS
 from postgrad.train.config import OptimConfig
 from postgrad.train.groups import make_groups
-from postgrad.train.optimizers import OPTIMIZERS
 from postgrad.train.settings import build_settings
 
 

@@ -1,7 +1,7 @@
 """An optimiser's state as named tensors and plain numbers, and back, for any optimiser and without pickle.
 
 Libraries keep state in their own ways: tensors, quantised tensors made of several, objects that hold a projection, a
-step count in the group. `leaves` walks all of them and names every tensor and number by its path
+step count in the group. `_leaves` walks all of them and names every tensor and number by its path
 
     "model.layers.0.mlp.weight/exp_avg_sq/codes"
 
@@ -29,7 +29,7 @@ Number = bool | int | float
 
 @dataclass(frozen=True)
 class OptimizerState:
-    """Tensors by path; numbers by path; the weights that have state at all."""
+    """Tensors by path, and numbers by path."""
 
     tensors: Mapping[str, Tensor]
     numbers: Mapping[str, Number]

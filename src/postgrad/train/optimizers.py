@@ -19,34 +19,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from postgrad.core.errors import MissingDependency
+from postgrad.train.settings import STRICT, Beta, Count, Positive
 
 if TYPE_CHECKING:
     import torch
 
     from postgrad.train.groups import Group
-
-OPTIMIZERS: dict[str, str] = {
-    name: f"postgrad.train.optimizers:{kind}"
-    for name, kind in {
-        "adamw": "AdamW",
-        "adamw8bit": "AdamW8bit",
-        "adafactor": "Adafactor",
-        "galore": "GaLore",
-        "lion": "Lion",
-        "muon": "Muon",
-        "sgd": "SGD",
-    }.items()
-}
-"""Short name to class, for the plug-in point `optimizer`."""
-
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
-Beta = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -5,16 +5,15 @@ The reference pass (adapter off, no gradient) runs at most once a forest, and no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from postgrad.core.forest import Forest
+from postgrad.models.evaluating import evaluating
 from postgrad.models.score import token_logprobs
 from postgrad.objectives.channel import IntsN, Scored
 from postgrad.train.contracts import TrainablePolicy
@@ -42,7 +41,7 @@ class _Scorer:
         return self._logprobs(self.hidden_TD, nodes_N)
 
     def reference_logprobs(self, nodes_N: IntsN) -> Tensor:
-        with torch.no_grad(), _evaluating(self.policy.model), self.policy.reference():
+        with torch.no_grad(), evaluating(self.policy.model), self.policy.reference():
             return self._logprobs(self._reference_TD, nodes_N)
 
     @cached_property
@@ -56,14 +55,3 @@ class _Scorer:
         once, inverse_N = np.unique(nodes_N, return_inverse=True)
         logprobs = token_logprobs(self.policy.head, hidden_TD, self.forest, once, chunk=CHUNK)
         return logprobs[torch.from_numpy(inverse_N).to(logprobs.device)]
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout off for the reference, as it was before."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

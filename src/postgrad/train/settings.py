@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from postgrad.core.errors import ConfigError
 from postgrad.core.strict import built
 from postgrad.run.nearest import nearest
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+"""Configuration of such a class, a pydantic dataclass."""
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
 
 
 def build_settings(kind: Any, fields: Mapping[str, Any], *, path: str, also: tuple[str, ...] = ()) -> Any:

@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from postgrad.core.errors import ConfigError
 from postgrad.core.forest import Forest, ancestors
+from postgrad.models.evaluating import evaluating
 from postgrad.models.policy import load_policy
-from postgrad.objectives.channel import IntsN
-from postgrad.objectives.teaching import Taid, Teacher, Teaching
+from postgrad.objectives.channel import IntsN, Teaching
+from postgrad.objectives.teaching import Taid, Teacher
 from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
 
@@ -214,13 +215,8 @@ class _Reference(_View):
     reader: TrainablePolicy
 
     def predicting_ND(self, nodes_N: IntsN) -> Tensor:
-        training = self.reader.model.training
-        self.reader.model.eval()
-        try:
-            with self.reader.reference():
-                return super().predicting_ND(nodes_N)
-        finally:
-            self.reader.model.train(training)
+        with evaluating(self.reader.model), self.reader.reference():
+            return super().predicting_ND(nodes_N)
 
     def head(self, hidden_ND: Tensor) -> Tensor:
         with self.reader.reference():

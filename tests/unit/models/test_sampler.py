@@ -53,7 +53,7 @@ def test_a_prompts_samples_do_not_depend_on_the_batch(tiny: Policy) -> None:
 
 def test_batches_of_any_size_give_the_same(tiny: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = generate(tiny, PROMPTS, n=2, temperature=1.0, max_new_tokens=8, seed=0)
-    monkeypatch.setattr(sampler, "ROWS", 2)
+    monkeypatch.setattr(sampler, "BATCH_ROWS", 2)
     split = generate(tiny, PROMPTS, n=2, temperature=1.0, max_new_tokens=8, seed=0)
     assert [[s.tokens for s in samples] for samples in whole] == [[s.tokens for s in samples] for samples in split]
 

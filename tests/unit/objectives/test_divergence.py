@@ -15,9 +15,10 @@ from torch.nn.functional import kl_div
 
 from postgrad.core.annotation import DivergenceItem, LoggedTeacher, Span, Unit
 from postgrad.core.errors import ConfigError, TrainingFault
+from postgrad.objectives.channel import Teaching
 from postgrad.objectives.divergence import Divergence
 from postgrad.objectives.jsd import kl
-from postgrad.objectives.teaching import Taid, Teacher, Teaching
+from postgrad.objectives.teaching import Taid, Teacher
 from unit.objectives.by_hand import identity, normal, placed, scored_by_hand
 
 P, Q = torch.tensor([[0.5, 0.5]], dtype=torch.float64).log(), torch.tensor([[0.9, 0.1]], dtype=torch.float64).log()

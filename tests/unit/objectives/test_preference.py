@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid
 from postgrad.core.annotation import JudgedItem, PreferenceItem, Span, Unit
 from postgrad.core.errors import ConfigError
 from postgrad.objectives.edits import common_ends, focused_weights
-from postgrad.objectives.pair_losses import PAIR_OBJECTIVES, PairKnobs, log_odds
+from postgrad.objectives.pair_losses import PAIR_OBJECTIVES, PairSettings, log_odds
 from postgrad.objectives.preference import Preference
 from unit.objectives.by_hand import normal, placed, scored_by_hand, uniform
 
@@ -73,25 +73,25 @@ def sigma(x: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen", "rejected", "knobs", "expected"),
+    ("name", "chosen", "rejected", "settings", "expected"),
     [
-        ("dpo", 1.5, -0.5, PairKnobs(0.1), 0.5981389),  # βh = 0.2: ln(1 + e^−0.2)
-        ("dpo", -0.5, 1.5, PairKnobs(0.1), 0.7981389),  # the same + 0.2
-        ("dpo", 2.0, 0.0, PairKnobs(0.5, 0.1), 0.9 * 0.3132617 + 0.1 * 1.3132617),  # −ln σ(1), −ln σ(−1)
-        ("robust", 2.0, 0.0, PairKnobs(0.5, 0.1), (0.9 * 0.3132617 - 0.1 * 1.3132617) / 0.8),
-        ("ipo", 0.5, 0.25, PairKnobs(0.5), 0.5625),  # (0.25 − 1)²
-        ("hinge", 1.0, 0.0, PairKnobs(0.5), 0.5),
-        ("hinge", 4.0, 0.0, PairKnobs(0.5), 0.0),
-        ("apo_zero", 2.0, -2.0, PairKnobs(0.5), 2 * sigma(-1)),
-        ("apo_down", 2.0, -2.0, PairKnobs(0.5), sigma(1) + sigma(-2)),
-        ("simpo", -1.0, -2.0, PairKnobs(2.0, margin=0.5), -math.log(sigma(1.5))),  # 2 (−1 + 2) − 0.5
+        ("dpo", 1.5, -0.5, PairSettings(0.1), 0.5981389),  # βh = 0.2: ln(1 + e^−0.2)
+        ("dpo", -0.5, 1.5, PairSettings(0.1), 0.7981389),  # the same + 0.2
+        ("dpo", 2.0, 0.0, PairSettings(0.5, 0.1), 0.9 * 0.3132617 + 0.1 * 1.3132617),  # −ln σ(1), −ln σ(−1)
+        ("robust", 2.0, 0.0, PairSettings(0.5, 0.1), (0.9 * 0.3132617 - 0.1 * 1.3132617) / 0.8),
+        ("ipo", 0.5, 0.25, PairSettings(0.5), 0.5625),  # (0.25 − 1)²
+        ("hinge", 1.0, 0.0, PairSettings(0.5), 0.5),
+        ("hinge", 4.0, 0.0, PairSettings(0.5), 0.0),
+        ("apo_zero", 2.0, -2.0, PairSettings(0.5), 2 * sigma(-1)),
+        ("apo_down", 2.0, -2.0, PairSettings(0.5), sigma(1) + sigma(-2)),
+        ("simpo", -1.0, -2.0, PairSettings(2.0, margin=0.5), -math.log(sigma(1.5))),  # 2 (−1 + 2) − 0.5
         # p_w = 3/4 and p_l = 1/2: odds 3 and 1, σ(ln 3) = 3/4
-        ("orpo", math.log(0.75), math.log(0.5), PairKnobs(0.2), -math.log(0.75) - 0.2 * math.log(0.75)),
+        ("orpo", math.log(0.75), math.log(0.5), PairSettings(0.2), -math.log(0.75) - 0.2 * math.log(0.75)),
     ],
 )
-def test_pair_losses_by_hand(name: str, chosen: float, rejected: float, knobs: PairKnobs, expected: float):
+def test_pair_losses_by_hand(name: str, chosen: float, rejected: float, settings: PairSettings, expected: float):
     pair = (torch.tensor([value], dtype=torch.float64) for value in (chosen, rejected))
-    assert float(PAIR_OBJECTIVES[name].loss(*pair, knobs)) == pytest.approx(expected, rel=1e-6)
+    assert float(PAIR_OBJECTIVES[name].loss(*pair, settings)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_log_odds_of_a_certain_action_are_finite():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from postgrad.objectives.tiles import head_parameters, tiled_loss, with_gradient
+from postgrad.objectives.tiles import TILE, head_parameters, tiled_loss, with_gradient
 
 
 def squares(logits_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
@@ -44,6 +44,21 @@ def test_head_parameters_are_those_that_are_trained():
     body[0].requires_grad_(False)
     found = {id(p) for p in head_parameters(body, torch.randn(2, 3))}
     assert found == {id(p) for p in body[1].parameters()}
+
+
+@pytest.mark.parametrize(("trained", "largest"), [(False, TILE // 1000), (True, 3 * 10**6 // 1000)])
+def test_a_trained_head_has_larger_tiles(trained: bool, largest: int):
+    """A vocabulary of 1,000: 2²¹ elements are 2,097 rows; a quarter of 12 million weights is 3,000."""
+    head = nn.Linear(12_000, 1000, bias=False).requires_grad_(trained)
+    seen: list[int] = []
+
+    def watched(logits_CV: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        seen.append(len(logits_CV))
+        return squares(logits_CV, rows)
+
+    tiled_loss(head, torch.zeros(1, 12_000).expand(3001, -1), torch.ones(3001), watched)
+    assert max(seen) == largest
+    assert sum(seen) == 3001
 
 
 def test_without_gradients_nothing_goes_back():

@@ -22,12 +22,12 @@ from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
 from postgrad.models.skeleton import pass_cost, skeleton
 from postgrad.models.tiny import byte_tokenizer
+from postgrad.train import OPTIMIZERS
 from postgrad.train.config import OptimConfig, TrainConfig
 from postgrad.train.footprint import KEPT, footprint, optimizer_bytes
 from postgrad.train.groups import make_groups
 from postgrad.train.optim import build_optimizer
 from postgrad.train.optimizer_state import read_state
-from postgrad.train.optimizers import OPTIMIZERS
 from unit.train import measured
 
 

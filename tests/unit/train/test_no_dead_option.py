@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import ConfigError, TrainingFault
 from postgrad.run.plugins import resolve
+from postgrad.train import OPTIMIZERS
 from postgrad.train.config import LoopConfig, OptimConfig, TrainConfig
 from postgrad.train.loop import train
-from postgrad.train.optimizers import OPTIMIZERS
 from postgrad.train.settings import field_names
 from unit.train.tiny_training import MemoryRun, StepSource, TinyPolicy, mixed_units
 

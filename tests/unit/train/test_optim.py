@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from torch import nn
 
 from postgrad.core.errors import ConfigError, DataError, MissingDependency
+from postgrad.train import OPTIMIZERS
 from postgrad.train.config import OptimConfig, TrainConfig
 from postgrad.train.optim import Optimizer, build_optimizer, learning_rate
 from postgrad.train.optimizer_state import OptimizerState, read_state, write_state
-from postgrad.train.optimizers import OPTIMIZERS
 
 EVERY = sorted(OPTIMIZERS)
 

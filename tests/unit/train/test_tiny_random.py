@@ -13,10 +13,10 @@ import torch
 from postgrad.core.annotation import PreferenceItem, Unit
 from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
+from postgrad.train import OPTIMIZERS
 from postgrad.train.channels import build_channels
 from postgrad.train.loop import train
 from postgrad.train.noise import EmbeddingNoise, NoisyPolicy
-from postgrad.train.optimizers import OPTIMIZERS
 from postgrad.train.step import StepRunner
 from postgrad.train.workers import Workers
 from unit.train.tiny_training import ALL_CHANNELS, MemoryRun, StepSource, config, mixed_units

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from postgrad.core.errors import TrainingFault
 from postgrad.models.adapter.start import Start
+from postgrad.models.evaluating import evaluating
 
 
 def merge(model: PeftModel, *, start: Start) -> PreTrainedModel:
@@ -21,13 +22,11 @@ def merge(model: PeftModel, *, start: Start) -> PreTrainedModel:
     merged = _plain(model)
     network = model.get_base_model()
     probe_1L = torch.arange(3, 15, device=network.device)[None] % network.config.get_text_config().vocab_size
-    training = model.training
-    with torch.no_grad():
-        live = model.eval()(input_ids=probe_1L, use_cache=False).logits.float()
+    with torch.no_grad(), evaluating(model):
+        live = model(input_ids=probe_1L, use_cache=False).logits.float()
         with start.reference(model):
             effect = float((live - model(input_ids=probe_1L, use_cache=False).logits.float()).abs().max())
         difference = float((merged(input_ids=probe_1L, use_cache=False).logits - live).abs().max())
-    model.train(training)
     # A layer that misses its adapter shows as a part of the adapter's effect; rounding grows with depth and effect
     # (1.5e-4 of the largest logit on SmolLM2-135M, 30 layers, fp32, where the effect was thousands of times that).
     rounding = 1e-4 if network.dtype == torch.float32 else 5e-2

@@ -19,17 +19,21 @@ which is not the average of their products.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Self
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from postgrad.train.optimizers import STRICT, Beta, Count, Positive
+from postgrad.train.settings import STRICT, Beta, Count, Positive
 
 if TYPE_CHECKING:
     from torch import nn
 
     from postgrad.train.sync.outer import OuterLoop
+
+OWN = ("replica", "address", "timeout")
+"""Settings that replicas need not share."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -72,6 +76,10 @@ class DiLoCo:
         """Whether `fragment` has its outer step after optimiser step `step` (from 0) of a run that goes on."""
         offset = (fragment + 1) * self.every // self.fragments
         return (step + 1 - offset) % self.every == 0
+
+    def shared(self) -> dict[str, Any]:
+        """The settings that all replicas must have alike."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in OWN}
 
     def build(self, parameters: Mapping[str, nn.Parameter], *, steps: int, rank: int) -> OuterLoop:
         """The outer loop over `parameters`."""

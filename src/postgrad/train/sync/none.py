@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic.dataclasses import dataclass
 
-from postgrad.train.optimizers import STRICT
+from postgrad.train.settings import STRICT
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -10,26 +10,63 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import ConfigError, OutsideFailure
+from postgrad.train.sync.choice import SyncSettings
 from postgrad.train.sync.replicas import Replicas
 
-if TYPE_CHECKING:
-    from postgrad.train.sync.diloco import DiLoCo
 
-OWN = ("replica", "address", "timeout")
-"""Settings that replicas need not share."""
+class OuterSettings(SyncSettings, Protocol):
+    """What the outer loop asks of its settings: `diloco.DiLoCo` says what each means."""
+
+    @property
+    def address(self) -> str | None:
+        """host:port of the first replica; None where there is no other."""
+        ...
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for another replica."""
+        ...
+
+    @property
+    def lr(self) -> float:
+        """Outer learning rate."""
+        ...
+
+    @property
+    def momentum(self) -> float:
+        """Outer Nesterov momentum."""
+        ...
+
+    @property
+    def averages(self) -> bool:
+        """Whether an outer step is the mean of the weights."""
+        ...
+
+    @property
+    def fragments(self) -> int:
+        """Parts that the weights are synced in."""
+        ...
+
+    def due(self, fragment: int, step: int) -> bool:
+        """Whether `fragment` has its outer step after optimiser step `step` (from 0)."""
+        ...
+
+    def shared(self) -> dict[str, Any]:
+        """The settings that all replicas must have alike, as plain JSON."""
+        ...
 
 
 class Fragment:
     """A run of the weights with outer state of its own."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], settings: DiLoCo) -> None:
+    def __init__(self, parameters: Sequence[nn.Parameter], settings: OuterSettings) -> None:
         self._parameters, self._averages = parameters, settings.averages
         kept = reduce(torch.promote_types, (p.dtype for p in parameters), torch.float32)
         self.outer_N = torch.empty(sum(p.numel() for p in parameters), dtype=kept)
@@ -85,7 +122,9 @@ class OuterLoop:
 
     name = "sync"
 
-    def __init__(self, settings: DiLoCo, parameters: Mapping[str, nn.Parameter], *, steps: int, rank: int = 0) -> None:
+    def __init__(
+        self, settings: OuterSettings, parameters: Mapping[str, nn.Parameter], *, steps: int, rank: int = 0
+    ) -> None:
         self._settings, self._steps, self._rank = settings, steps, rank
         self._shapes = {name: list(p.shape) for name, p in parameters.items()}
         self._fragments = [Fragment(part, settings) for part in runs(list(parameters.values()), settings.fragments)]
@@ -101,10 +140,9 @@ class OuterLoop:
         """
         s = self._settings
         self._replicas = Replicas(s.address, replica=s.replica, count=s.replicas, rank=self._rank, timeout=s.timeout)
-        shared = {name: getattr(s, name) for name in s.__dataclass_fields__ if name not in OWN}
         told = {
             "steps": list(steps),
-            "shared": {**shared, "loop.steps": self._steps, "weights": content_id(self._shapes)},
+            "shared": s.shared() | {"loop.steps": self._steps, "weights": content_id(self._shapes)},
         }
         everyone = self._replicas.gathered(told)
         for replica, theirs in enumerate(everyone):
