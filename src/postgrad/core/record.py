@@ -60,10 +60,28 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def record_fault(record: Record) -> str | None:
-    """What makes a row mean something else than a row can: who acted, and a hint that says nothing."""
+    """What makes a row mean something else than a row can: who acted, calls of one id, a hint that says nothing.
+
+    Traces have ids of their own for calls, whatever a provider gave them; a row from elsewhere may not.
+    """
     for name, message in (("action", record.action), ("rejected", record.rejected)):
         if message is not None and message.role != "assistant":
             return f"its {name} is of role '{message.role}', expected 'assistant'"
+    for place, message in enumerate((*record.messages, record.action, record.rejected)):
+        if message is not None and (twice := _repeated_id(message)) is not None:
+            after = place - len(record.messages)
+            name = f"messages.{place}" if after < 0 else ("action", "rejected")[after]
+            return f"its {name} has two tool calls with the id '{twice}', expected an id for each"
     if record.hint is not None and not record.hint.strip():
         return "its hint is empty, expected words, or no hint"
+    return None
+
+
+def _repeated_id(message: Message) -> str | None:
+    """The first id that two calls of a message share: a result that names it could be either's."""
+    seen: set[str] = set()
+    for call in message.tool_calls:
+        if call.id in seen:
+            return call.id
+        seen.add(call.id)
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.canonical import plain_json
@@ -36,11 +36,7 @@ class AnthropicMessages(ModelAt):
 
     base_url: str = PUBLIC
     kind: str = "Anthropic endpoint"
-
-    @property
-    def prompt_cache(self) -> RuleName:
-        """Up to a mark."""
-        return "anthropic"
+    prompt_cache: ClassVar[RuleName] = "anthropic"  # up to a mark
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The request. The API takes no seed, and no temperature above 1."""

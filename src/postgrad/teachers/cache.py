@@ -20,6 +20,7 @@ from postgrad.core.canonical import content_id
 from postgrad.core.files import write_json
 from postgrad.core.message import Message, Tool
 from postgrad.teachers.once import PerObject
+from postgrad.teachers.relay import Relay
 
 _LENGTH = 40  # hexadecimal digits
 
@@ -85,22 +86,12 @@ class AnswerCache:
         return self.folder / key[:2] / f"{key}.json"
 
 
-class CachedActor:
+class CachedActor(Relay):
     """`actor` with its answers kept in `folder`; `identity` is what decides them beside its name (weights)."""
 
     def __init__(self, actor: Actor, folder: Path, *, identity: object = None) -> None:
         self.actor = actor
         self._cache = AnswerCache(folder, [actor.kind, actor.name, identity])
-
-    @property
-    def name(self) -> str:
-        """The actor's name."""
-        return self.actor.name
-
-    @property
-    def kind(self) -> str:
-        """The actor's kind."""
-        return self.actor.kind
 
     def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
         """One answer per ask, in order; equal asks of one batch are answered once.

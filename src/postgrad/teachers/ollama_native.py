@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
@@ -38,11 +38,7 @@ class OllamaNative(ModelAt):
 
     base_url: str = LOCAL
     kind: str = "Ollama endpoint"
-
-    @property
-    def prompt_cache(self) -> RuleName:
-        """What it keeps is not told, and free."""
-        return "none"
+    prompt_cache: ClassVar[RuleName] = "none"  # what it keeps is not told, and free
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The arguments of the client's `chat`."""

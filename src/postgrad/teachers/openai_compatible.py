@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from postgrad.core.actor import Ask, Sampling
@@ -28,6 +29,7 @@ class OpenAICompatible(ModelAt):
     """A `Provider`; `base_url` usually ends in ``/v1``."""
 
     kind: str = "HTTP endpoint"
+    prompt_cache: ClassVar[RuleName] = "openai"  # the strictest of those that speak its API, until bills say more
 
     @property
     def address(self) -> str:
@@ -40,11 +42,6 @@ class OpenAICompatible(ModelAt):
         """Whether it is OpenAI itself."""
         host = urlsplit(self.base_url).hostname or ""
         return host == "openai.com" or host.endswith(".openai.com")
-
-    @property
-    def prompt_cache(self) -> RuleName:
-        """OpenAI's own rule, the strictest of those that speak its API, until bills say more."""
-        return "openai"
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The request. Prompt caches of this API need no marks."""

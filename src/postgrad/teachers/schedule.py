@@ -4,7 +4,7 @@ The contexts of a trace's steps begin alike, each with the whole of the one befo
 a discount for that beginning once it has answered the earlier request. So, where some teacher gives a discount, the
 steps of a trace form a lane and are asked one after the other, while lanes run side by side; and of lanes that begin
 with the same system text and tools only the first starts, until its first step is answered. Without a discount every
-step is a lane of its own. The plan uses the same rules (`warm_messages`), so it knows what will be found.
+step is a lane of its own. The plan goes by the same rules (`common`, `root_of`), so it knows what will be found.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
 from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.budget import BudgetReached
 from postgrad.teachers.failures import UNREACHED
+from postgrad.teachers.relay import Relay
 from postgrad.teachers.replay import no_hint
 from postgrad.traces.redact import Redactor
 from postgrad.verbs.build_config import BuildConfig
@@ -28,20 +29,10 @@ from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
 
 @dataclass(frozen=True)
-class Within:
+class Within(Relay):
     """An actor whose budget is not a way to end, as in a replay, but a limit that the user set too low."""
 
     actor: Actor
-
-    @property
-    def name(self) -> str:
-        """The actor's name."""
-        return self.actor.name
-
-    @property
-    def kind(self) -> str:
-        """The actor's kind."""
-        return self.actor.kind
 
     def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
         """One answer per ask, in order.

@@ -90,7 +90,7 @@ def test_teachers_of_every_kind_answer_each_step_in_the_order_of_the_recipe(tmp_
 
 def test_with_a_discount_a_traces_steps_go_one_after_the_other_and_traces_side_by_side(tmp_path: Path) -> None:
     """Two traces of three steps. Each begins with the same tools, so the first leads; then the other runs beside it."""
-    with serving(answer=lambda body: Reply(completion("hi").body, wait=0.05)) as endpoint:
+    with serving(answer=lambda body: Reply(completion("hi").body, wait=0.2)) as endpoint:
         asked = teacher(tmp_path, openai(endpoint.base_url), price=DISCOUNT, limits=Limits(8))
         over([trace("x"), trace("y")], [Teacher("http", asked, price=DISCOUNT)])
     requests = [(body["messages"][0]["content"], len(body["messages"])) for body in endpoint.requests]
@@ -101,7 +101,7 @@ def test_with_a_discount_a_traces_steps_go_one_after_the_other_and_traces_side_b
 
 
 def test_without_a_discount_everything_goes_at_once(tmp_path: Path) -> None:
-    with serving(answer=lambda body: Reply(completion("hi").body, wait=0.1)) as endpoint:
+    with serving(answer=lambda body: Reply(completion("hi").body, wait=1.0)) as endpoint:
         asked = teacher(tmp_path, openai(endpoint.base_url), limits=Limits(8))
         over([trace("x"), trace("y")], [Teacher("http", asked)])
     assert endpoint.most_at_once == 6
