@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # a method's help page needs no arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
-FloatsT = NDArray[np.float32]
+FloatsT: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True)

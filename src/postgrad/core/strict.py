@@ -70,9 +70,7 @@ def _reads_as_number(value: str | bytes) -> bool:
 class Strict(BaseModel):
     """Base of configuration classes: frozen, no unknown keys, no guessed types; docstrings of fields are help texts."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, defer_build=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

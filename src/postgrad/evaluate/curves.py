@@ -13,14 +13,23 @@ from typing import Any
 
 WIDTH, HEIGHT = 260.0, 90.0
 MOST_POINTS = 400
+LINE_FROM = 3
+"""Values that make a curve: a line through two would look like a trend and be none."""
+DOTS_TO = 20
+"""Values up to which each is marked, so that a line of few points is seen as one."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One series: SVG polyline points within WIDTH x HEIGHT, and the numbers that label it."""
+    """One series: SVG polyline points within WIDTH x HEIGHT, and the numbers that label it.
+
+    `points` is empty where there are too few values for a line; `dots` are the points to be marked one by one.
+    """
 
     name: str
     points: str
+    count: int
+    dots: tuple[tuple[str, str], ...]
     first: float
     last: float
     low: float
@@ -29,7 +38,7 @@ class Curve:
 
 
 def curves(rows: Sequence[Mapping[str, Any]]) -> list[Curve]:
-    """Curves of the rows of a metrics.jsonl, losses first; a series needs two finite values."""
+    """Curves of the rows of a metrics.jsonl, losses first; a series without a finite value is left out."""
     names = sorted({name for row in rows for name in row if _wanted(name)}, key=_rank)
     found = (_curve(name, _series(name, rows)) for name in names)
     return [curve for curve in found if curve is not None]
@@ -52,12 +61,15 @@ def _series(name: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, flo
 
 
 def _curve(name: str, series: list[tuple[int, float]]) -> Curve | None:
-    if len(series) < 2:
+    if not series:
         return None
     steps, values = zip(*series, strict=True)
     low, high = min(values), max(values)
     across, up = (steps[-1] - steps[0]) or 1, (high - low) or 1.0
-    points = " ".join(
-        f"{WIDTH * (step - steps[0]) / across:.1f},{HEIGHT * (1 - (value - low) / up):.1f}" for step, value in series
-    )
-    return Curve(name, points, values[0], values[-1], low, high, (steps[0], steps[-1]))
+    places = [
+        (f"{WIDTH * (step - steps[0]) / across:.1f}", f"{HEIGHT * (1 - (value - low) / up):.1f}")
+        for step, value in series
+    ]
+    points = " ".join(",".join(place) for place in places) if len(series) >= LINE_FROM else ""
+    dots = tuple(places) if points and len(series) <= DOTS_TO else ()
+    return Curve(name, points, len(series), dots, values[0], values[-1], low, high, (steps[0], steps[-1]))

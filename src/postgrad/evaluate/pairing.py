@@ -12,6 +12,7 @@ import numpy as np
 
 from postgrad.core.errors import DataError
 from postgrad.core.report import Item, Score
+from postgrad.core.words import counted
 from postgrad.evaluate.statistics import Interval, Paired, mean_interval
 
 IDENTITY = frozenset({"actor", "weights", "batch"})
@@ -56,10 +57,9 @@ class Pairing:
         if ours != by_id.keys():
             odd = sorted(ours ^ by_id.keys())
             raise DataError(
-                f"{parent.benchmark}: parent and candidate were measured on different items",
-                got=f"{len(odd)} items in one report only, such as '{odd[0]}'",
-                expected="the same item ids",
-                do="evaluate both with the same benchmark, n and seed",
+                f"{parent.benchmark}: parent (n={len(parent.items)}) and candidate (n={len(candidate.items)}) were "
+                f"measured on different items: {counted(len(odd), 'item')} in one report only, such as '{odd[0]}'",
+                do=_REMEDIES["subset"].format(benchmark=parent.benchmark),
             )
         return cls(parent.benchmark, parent.items, tuple(by_id[item.id] for item in parent.items))
 
@@ -115,14 +115,31 @@ def _share(items: tuple[Item, ...], outcome: str) -> float:
     return sum(item.outcome == outcome for item in items) / max(1, len(items))
 
 
+_REMEDIES = {
+    "subset": "evaluate both on the same tasks: --benchmarks {benchmark}:N with one N, and one --seed",
+    "prompts": "the questions are not the same: evaluate both on the same tasks with the same data and version",
+    "grader": "the grader changed in between: evaluate both with this version",
+}
+"""What to do where a setting differs; for any other one, evaluate both with the same."""
+
+
 def _same_settings(parent: Score, candidate: Score) -> None:
     names = sorted((parent.settings.keys() | candidate.settings.keys()) - IDENTITY)
-    for name in names:
-        ours, theirs = parent.settings.get(name), candidate.settings.get(name)
-        if ours != theirs:
-            raise DataError(
-                f"{parent.benchmark}: parent and candidate were measured differently in '{name}'",
-                got=f"{theirs} for the candidate",
-                expected=f"{ours} as for the parent",
-                do="evaluate both with the same settings",
-            )
+    odd = [name for name in names if parent.settings.get(name) != candidate.settings.get(name)]
+    if "subset" in odd and "prompts" in odd:
+        odd.remove("prompts")  # other tasks have other prompts
+    if not odd:
+        return
+    first = next((name for name in _REMEDIES if name in odd), odd[0])
+    told = ", ".join(f"'{name}'" for name in odd)
+    raise DataError(
+        f"{parent.benchmark}: parent and candidate were measured differently in {told} "
+        f"(parent: {_told(parent, odd)}; candidate: {_told(candidate, odd)})",
+        do=_REMEDIES.get(first, "evaluate both with the same settings").format(benchmark=parent.benchmark),
+    )
+
+
+def _told(score: Score, names: list[str]) -> str:
+    """The number of items, and the settings that differ; a hash of prompts says nothing to anybody."""
+    told = [f"{name} {score.settings.get(name, 'not known')}" for name in names if name != "prompts"]
+    return ", ".join([f"n={len(score.items)}", *told])

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from postgrad.core.annotation import LoggedTeacher
 from postgrad.core.errors import ConfigError
 from postgrad.core.record import SoftTargets
@@ -39,6 +37,8 @@ def logged_over(renderer: Renderer, soft: SoftTargets, action: Tokens) -> int:
 
 def logged_teacher(soft: SoftTargets) -> LoggedTeacher:
     """Soft targets of a record as arrays; tokens with fewer named continuations are padded."""
+    import numpy as np
+
     widest = max(len(row) for row in soft.ids)
     ids_NK = np.full((len(soft.ids), widest), -1, dtype=np.int64)
     logprobs_NK = np.full((len(soft.ids), widest), -np.inf, dtype=np.float32)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
-import numpy as np
-
 Thing = TypeVar("Thing")
 
 
@@ -38,6 +36,8 @@ class Batches(Generic[Thing]):
         return [self._unit(place) for place in range(first, first + self.size)]
 
     def _unit(self, place: int) -> Thing:
+        import numpy as np
+
         epoch, index = divmod(place, len(self))
         if epoch not in self._epochs:
             order = np.random.default_rng((self.seed, epoch)).permutation(len(self.groups))

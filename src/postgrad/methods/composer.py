@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from postgrad.core.annotation import Unit
@@ -188,6 +187,8 @@ class ComposerSource:
 
     def _drawn(self, step: int, again: int = 0) -> list[Task]:
         """Tasks of `step`: shuffled epochs over the pool; in place of idle ones, any."""
+        import numpy as np
+
         count = self._method.rollouts.prompts
         if again:
             order = np.random.default_rng((self._seed, step, again)).permutation(len(self._tasks))
@@ -205,13 +206,15 @@ class ComposerSource:
             return None, None
         pairs = sites = None
         if self._method.beta > 0:
-            pairs = record_batches(self._policy, replay.records, "preference", replay, seed=self._seed)
+            pairs = record_batches(self._policy, replay.records, "preference", replay, seed=self._seed).batches
         if self._method.alpha > 0 and replay.hint_rows:
             rows = replay.model_copy(update={"batch_size": replay.hint_rows})
-            sites = record_batches(self._policy, replay.records, "divergence", rows, seed=self._seed)
+            sites = record_batches(self._policy, replay.records, "divergence", rows, seed=self._seed).batches
         return pairs, sites
 
     @staticmethod
     def _spread(failed: Sequence[Completion], count: int) -> list[Completion]:
         """At most `count` failures, evenly over the groups they come from."""
+        import numpy as np
+
         return [failed[i] for i in sorted({round(k) for k in np.linspace(0, len(failed) - 1, min(count, len(failed)))})]

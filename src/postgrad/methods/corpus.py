@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from postgrad.core.canonical import valid_text
 from postgrad.core.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TEXT, LINES, TABLES = (".txt", ".md"), (".jsonl",), (".parquet",)
 KNOWN = (*TEXT, *LINES, *TABLES)
@@ -82,6 +83,8 @@ class Corpus:
         Raises:
             DataError: there is no document of two tokens or more.
         """
+        import numpy as np
+
         rows: Counter[str] = Counter()
         starts = [0]
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the map below keeps it)
@@ -100,6 +103,8 @@ class Corpus:
 
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each document."""
+        import numpy as np
+
         return np.diff(self.starts)
 
 

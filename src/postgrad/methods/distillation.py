@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, LoggedTeacher, Unit
@@ -183,6 +182,8 @@ class DistillationSource:
         """Nothing to take back."""
 
     def _draws(self, step: int, n: int) -> list[float]:
+        import numpy as np
+
         return [float(draw) for draw in np.random.default_rng((self._seed, step)).random(n)]
 
     def _sampled(self, rows: Sequence[Row], step: int) -> list[Unit | None]:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from postgrad.core.actor import Answer, Ask, Sampling
@@ -172,6 +171,8 @@ class Sampler:
 
 def credited_units(groups: Sequence[Sequence[Completion]], credits: Credits, rollouts: Rollouts) -> list[Unit]:
     """Every completion with its credit; one whose credit is missing is left out."""
+    import numpy as np
+
     limit, units = rollouts.max_new_tokens * rollouts.max_turns, []
     for group, own in zip(groups, credits, strict=True):
         for completion, credit in zip(group, own, strict=True):
@@ -189,6 +190,8 @@ def credited_units(groups: Sequence[Sequence[Completion]], credits: Credits, rol
 
 def turns_unit(completion: Completion, credit: float | FloatsT, limit: int) -> Unit:
     """A completion of several turns: one branch, of which the sampled tokens are scored."""
+    import numpy as np
+
     sample = completion.sample
     branch, places = whole(completion.prompt, sample.tokens, completion.observed)
     behaviour = np.asarray(sample.logprobs, dtype=np.float32)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from postgrad.core.annotation import PolicyGradientItem, Unit
-from postgrad.core.forest import Forest, pack
 from postgrad.methods.layout import sampled_unit
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
+    from postgrad.core.forest import Forest
     from postgrad.methods.completion import Completion
     from postgrad.models.policy import Policy
     from postgrad.objectives.kl import Estimator
@@ -32,6 +31,8 @@ def kl_penalties(
     policy: Policy, completions: Sequence[Completion], estimator: Estimator, coefficient: float
 ) -> list[Prices]:
     """`coefficient` times the estimate of each sampled token, under the policy as it is."""
+    from postgrad.core.forest import pack
+
     units = [sampled_unit(c.prompt, c.sample.tokens, c.sample.logprobs, 0.0, len(c.sample.tokens)) for c in completions]
     found: dict[int, Prices] = {}
     for forest in pack(units, budget=FORWARD_TOKENS):
@@ -42,6 +43,7 @@ def kl_penalties(
 
 def _priced(policy: Policy, forest: Forest, estimator: Estimator, coefficient: float) -> list[Prices]:
     """Prices of the units of one forest."""
+    import numpy as np
     import torch
 
     from postgrad.models.score import token_logprobs

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
-import numpy as np
 
 from postgrad.core.annotation import (
     CrossEntropyItem,
@@ -53,14 +52,15 @@ def action_span(branch: int, prompt: Tokens, action: Tokens) -> Span:
 class Layout:
     """Turns records into units for one channel.
 
-    `dropped` counts what could not be used, by reason, `repeated` the rows that say what an earlier one said; they are
-    used, for whoever writes a row twice may mean it.
+    `dropped` counts what could not be used, by reason, `passed_over` the rows that are of another kind, `repeated` the
+    rows that say what an earlier one said; they are used, for whoever writes a row twice may mean it.
     """
 
     renderer: Renderer
     max_length: int
     dropped: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
+    passed_over: int = 0
 
     def groups(self, records: Iterable[Record], channel: Channel) -> list[list[Unit]]:
         """Units of the records that carry what `channel` needs, grouped by the prefix that they share."""
@@ -75,12 +75,15 @@ class Layout:
             if (why := unusable(record)) is not None:
                 self.dropped[why] += 1
                 continue
+            dropped = self.dropped.total()
             try:
                 row = build(record)
             except DataError:  # a row of foreign making; one of them must not end the run
                 self.dropped["the chat template refuses its messages"] += 1
                 continue
-            if row is not None:
+            if row is None:
+                self.passed_over += self.dropped.total() == dropped
+            else:
                 groups.setdefault(_prefix(record), []).append(row)
                 content = row_content(record)
                 self.repeated += content in seen
@@ -166,6 +169,8 @@ def sampled_unit(
     prompt: Tokens, tokens: Tokens, logprobs: Sequence[float], advantage: float | FloatsT, limit: int
 ) -> Unit:
     """One sampled completion; the ids in the loss are the ids that were sampled."""
+    import numpy as np
+
     item = PolicyGradientItem(
         action_span(0, prompt, tokens), advantage, np.asarray(logprobs, dtype=np.float32), max_length=limit
     )
@@ -174,5 +179,7 @@ def sampled_unit(
 
 def idle_unit(prompt: Tokens, length: int, limit: int) -> Unit:
     """A completion without advantage: it counts with its length, and costs no compute."""
+    import numpy as np
+
     nothing = np.empty(0, dtype=np.float32)
     return Unit((tuple(prompt[:1]),), (PolicyGradientItem(Span(0, ()), 0.0, nothing, max_length=limit, length=length),))

@@ -14,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
 from postgrad.core.annotation import JudgedItem, PreferenceItem, Unit
 from postgrad.core.errors import ConfigError
-from postgrad.core.forest import pack
 from postgrad.core.record import Record
 from postgrad.methods.batches import Batches
 from postgrad.methods.layout import Channel, Layout, action_span
-from postgrad.methods.supervised import FromRecords, RecordSource, no_rows, record_batches
+from postgrad.methods.supervised import FromRecords, RecordSource, dropped_rows, no_rows, record_batches
 from postgrad.signals.records import read_records
 
 if TYPE_CHECKING:
@@ -59,11 +56,11 @@ class DPO(FromRecords):
         Raises:
             DataError: there are none.
         """
-        batches = record_batches(policy, self.records, self.channel, self, seed=seed)
+        batches, rows = record_batches(policy, self.records, self.channel, self, seed=seed)
         if self.reference == "precomputed":
             groups = [precomputed(policy, group) for group in batches.groups]
             batches = Batches(groups, batches.size, batches.seed)
-        return RecordSource([batches], {"used": len(batches)})
+        return RecordSource([batches], rows)
 
 
 class KTO(FromRecords):
@@ -96,7 +93,8 @@ class KTO(FromRecords):
         rows = [judged for group in made for judged in group]  # row by row: neighbours should answer other prompts
         if not rows:
             raise no_rows(self.records, "preference", layout)
-        return JudgedSource(policy, Batches(rows, self.batch_size, seed))
+        counts = {"used": len(rows), "passed over: hinted rows": layout.passed_over, **dropped_rows(layout)}
+        return JudgedSource(policy, Batches(rows, self.batch_size, seed), counts)
 
 
 @dataclass(frozen=True)
@@ -120,10 +118,14 @@ def judge(layout: Layout, record: Record) -> list[Judged]:
 
 
 class JudgedSource:
-    """Judged completions, all of a step with one reference point; its only state are the policy's weights."""
+    """Judged completions, all of a step with one reference point; its only state are the policy's weights.
 
-    def __init__(self, policy: Policy, batches: Batches[Judged]) -> None:
+    `rows` counts what became of the records.
+    """
+
+    def __init__(self, policy: Policy, batches: Batches[Judged], rows: Mapping[str, int]) -> None:
         self._policy, self._batches = policy, batches
+        self.rows = {what: count for what, count in rows.items() if count}
 
     def units(self, step: int) -> Sequence[Unit]:
         """The completions of `step`."""
@@ -163,6 +165,7 @@ def log_ratios(
     """For each prompt and completion: Σ log π/π0 over the completion's tokens in nats, and how many these are."""
     import torch
 
+    from postgrad.core.forest import pack
     from postgrad.train.scoring import scored_forest
 
     units = [Unit(((*prompt, *tokens),)) for prompt, tokens in pairs]
@@ -180,6 +183,9 @@ def log_ratios(
 
 def precomputed(policy: Policy, units: Sequence[Unit]) -> list[Unit]:
     """`units` with the reference's log-probabilities in their pairs, in the order given."""
+    import numpy as np
+
+    from postgrad.core.forest import pack
     from postgrad.objectives.channel import joined
     from postgrad.train.scoring import scored_forest
 

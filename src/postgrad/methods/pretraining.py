@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from postgrad.core.annotation import CrossEntropyItem, Span, Unit
@@ -123,6 +122,8 @@ class TextSource:
         return Batches([[row] for row in range(len(self._pieces))], self._config.batch_size, self._seed)
 
     def _unit(self, row: int) -> Unit:
+        import numpy as np
+
         document, piece = self._pieces[row]
         first = int(self._corpus.starts[document])
         tokens = tuple(np.asarray(self._corpus.tokens[first + piece.start : first + piece.stop]).tolist())

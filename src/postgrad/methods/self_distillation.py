@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from postgrad.core.annotation import DivergenceItem, Unit
@@ -149,6 +148,8 @@ class AttemptSource:
         """Nothing to take back."""
 
     def _unit(self, attempt: Completion, group: Sequence[Completion]) -> Unit | None:
+        import numpy as np
+
         tokens = attempt.sample.tokens
         if not tokens or (self._method.teach == "failed" and attempt.grade.score >= self._method.success):
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -56,8 +56,8 @@ class FromRecords(Config):
         Raises:
             DataError: no row carries what the channel needs.
         """
-        batches = record_batches(policy, self.records, self.channel, self, seed=seed)
-        return RecordSource([batches], {"used": len(batches)})
+        laid_out = record_batches(policy, self.records, self.channel, self, seed=seed)
+        return RecordSource([laid_out.batches], laid_out.rows)
 
 
 class SFT(FromRecords):
@@ -135,8 +135,15 @@ class RecordSource:
         """Nothing to take back."""
 
 
-def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecords, *, seed: int) -> Batches[Unit]:
-    """Batches of the units that `channel` gets from the records at `path`.
+class LaidOut(NamedTuple):
+    """Batches of a file's rows, and how many rows are used, passed over (they are of another kind) or dropped, why."""
+
+    batches: Batches[Unit]
+    rows: dict[str, int]
+
+
+def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecords, *, seed: int) -> LaidOut:
+    """The units that `channel` gets from the records at `path`.
 
     Raises:
         DataError: there are none; the message says what was dropped and why.
@@ -145,7 +152,14 @@ def record_batches(policy: Policy, path: Path, channel: Channel, rows: FromRecor
     groups = layout.groups(read_records(path), channel)
     if not groups:
         raise no_rows(path, channel, layout)
-    return Batches(groups, rows.batch_size, seed)
+    batches = Batches(groups, rows.batch_size, seed)
+    passed = {f"passed over: without {NEEDS[channel]}": layout.passed_over} if layout.passed_over else {}
+    return LaidOut(batches, {"used": len(batches), **passed, **dropped_rows(layout)})
+
+
+def dropped_rows(layout: Layout) -> dict[str, int]:
+    """Rows that could not be used, by reason, as a source tells them."""
+    return {f"dropped: {reason}": count for reason, count in layout.dropped.items()}
 
 
 def no_rows(path: Path, channel: Channel, layout: Layout) -> DataError:

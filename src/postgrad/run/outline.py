@@ -9,11 +9,9 @@ Not covered: fields of base classes, and defaults that are computed.
 from __future__ import annotations
 
 import ast
-import importlib.util
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from postgrad.run.class_source import class_of, first_paragraph, summary, texts_below, tree
 from postgrad.run.schema import FieldLine
 
 _PLAIN = {"int": "integer", "float": "number", "bool": "yes/no", "str": "text", "Path": "path", "None": "null"}
@@ -29,10 +27,9 @@ class Outline(NamedTuple):
 def outline(target: str) -> Outline:
     """The outline of "module:Class"; the module is found, not imported."""
     module, _, name = target.partition(":")
-    tree = _tree(module)
-    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    document = ast.get_docstring(found) or ""
-    told = _attributes(document) | _below(found)
+    found = class_of(module, name)
+    assert found is not None, f"{target} is no class"
+    told = _attributes(ast.get_docstring(found) or "") | texts_below(found)
     fields: list[FieldLine] = []
     for node in found.body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or _is_class_variable(node):
@@ -46,15 +43,13 @@ def outline(target: str) -> Outline:
         else:
             default = _default(node.value, module)
             fields.append(FieldLine(key, _type(node.annotation, module), default, told.get(key, "")))
-    return Outline(document.partition("\n\n")[0].replace("\n", " "), fields)
+    return Outline(first_paragraph(found), fields)
 
 
-@cache
-def _tree(module: str) -> ast.Module:
-    spec = importlib.util.find_spec(module)
-    assert spec is not None, f"{module} is no module"
-    assert spec.origin is not None, f"{module} is no file"
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+def headline(target: str) -> str:
+    """What "module:Class" is, in its own words: the first paragraph of its docstring, without the full stop."""
+    module, _, name = target.partition(":")
+    return summary(module, name).removesuffix(".")
 
 
 def _is_class_variable(node: ast.AnnAssign) -> bool:
@@ -74,18 +69,6 @@ def _attributes(document: str) -> dict[str, str]:
             break
         else:
             told[name] += f" {text}"
-    return told
-
-
-def _below(found: ast.ClassDef) -> dict[str, str]:
-    """Name -> the text that stands below the field."""
-    told = {}
-    for node, following in zip(found.body, found.body[1:], strict=False):
-        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
-            continue
-        match following:
-            case ast.Expr(ast.Constant(str(text))):
-                told[node.target.id] = " ".join(text.split())
     return told
 
 
@@ -111,7 +94,7 @@ def _alias(name: str, module: str) -> str:
 
 def _value(name: str, module: str) -> tuple[ast.expr | None, str]:
     """What is assigned to a name, in the module or in the one of postgrad that it comes from, and which that is."""
-    for node in _tree(module).body:
+    for node in tree(module).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
             return node.value, module
     origin = _origin(name, module)
@@ -120,7 +103,7 @@ def _value(name: str, module: str) -> tuple[ast.expr | None, str]:
 
 def _origin(name: str, module: str) -> tuple[str, str] | None:
     """The name and the module of postgrad that `name` is imported from."""
-    for node in _tree(module).body:
+    for node in tree(module).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postgrad."):
             original = next((one.name for one in node.names if (one.asname or one.name) == name), None)
             if original is not None:

@@ -12,7 +12,9 @@ from importlib import import_module
 from typing import Any
 
 from postgrad.core.errors import ConfigError
-from postgrad.run.nearest import nearest
+from postgrad.run.nearest import close, nearest
+
+_FEW = 20  # names; more of them hide the one that was meant
 
 
 def resolve(point: str, name: str, table: Mapping[str, str]) -> Any:
@@ -24,7 +26,8 @@ def resolve(point: str, name: str, table: Mapping[str, str]) -> Any:
         table: short name -> `module:Attribute`.
 
     Raises:
-        ConfigError: nothing has this name (the known ones are listed), or the module or attribute is not there.
+        ConfigError: nothing has this name (the nearest or all known ones are told), or the module or attribute is not
+            there.
     """
     if name in table:
         return _attribute(table[name])
@@ -36,12 +39,9 @@ def resolve(point: str, name: str, table: Mapping[str, str]) -> Any:
     if name in installed:
         return installed[name].load()
     known = sorted({*table, *installed})
-    raise ConfigError(
-        f"unknown {point}",
-        got=name,
-        expected=f"one of {', '.join(known)}, or module:Attribute",
-        do=nearest(name, known) if known else "",
-    )
+    meant = nearest(name, known) if close(name, known) else ""
+    names = f"one of {len(known)} names" if meant and len(known) > _FEW else f"one of {', '.join(known)}"
+    raise ConfigError(f"unknown {point}", got=name, expected=f"{names}, or module:Attribute", do=meant)
 
 
 def _imported(point: str, target: str) -> Any:

@@ -144,6 +144,18 @@ class RunDir:
                 ) from None
             yield
 
+    @property
+    def busy(self) -> bool:
+        """Whether a process runs in the folder; looking changes nothing."""
+        try:
+            with (self.path / ".lock").open() as stream:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def _folder(self, name: str) -> Path:
         folder = self.path / name
         try:

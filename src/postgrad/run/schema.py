@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
+from postgrad.run.class_source import class_of, texts_below
 
 
 class FieldLine(NamedTuple):
@@ -25,29 +28,49 @@ def schema_lines(Model: type[BaseModel]) -> list[FieldLine]:
     """Every field of `Model` and of its sections, in the order of declaration."""
     return [
         FieldLine(
-            path,
-            type_name(field.annotation),
-            f"required with {within}" if within and field.is_required() else _default(field),
-            " ".join((field.description or "").split()),
+            one.path,
+            type_name(one.field.annotation),
+            f"required with {one.within}" if one.within and one.field.is_required() else _default(one.field),
+            " ".join((one.field.description or _texts(one.owner).get(one.name, "")).split()),
         )
-        for path, field, within in _walk(Model, "", "")
+        for one in _walk(Model, "", "")
     ]
 
 
 def fields_of(Model: type[BaseModel]) -> dict[str, FieldInfo]:
     """Dotted path -> field. Sections are opened up; `[]` stands for a list's item, `NAME` for a mapping's key."""
-    return {path: field for path, field, _ in _walk(Model, "", "")}
+    return {one.path: one.field for one in _walk(Model, "", "")}
 
 
-def _walk(Model: type[BaseModel], prefix: str, within: str) -> Iterator[tuple[str, FieldInfo, str]]:
-    """Path, field and the section around it that may be left out, if any."""
+class _Found(NamedTuple):
+    """A field: its dotted path, the section around it that may be left out, the class that has it, its name there."""
+
+    path: str
+    field: FieldInfo
+    within: str
+    owner: type[BaseModel]
+    name: str
+
+
+def _walk(Model: type[BaseModel], prefix: str, within: str) -> Iterator[_Found]:
+    """Every field of a class and of its sections."""
     for name, field in Model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         sections = _sections(field.annotation)
         if not sections:
-            yield path, field, within
+            yield _Found(path, field, within, Model, name)
         for step, section in sections:
             yield from _walk(section, f"{path}{step}.", within if step or field.is_required() else path)
+
+
+@cache
+def _texts(Model: type[BaseModel]) -> dict[str, str]:
+    """Name -> the text below the field, in the class or the nearest of its bases that has one."""
+    told: dict[str, str] = {}
+    for base in reversed(Model.__mro__):
+        if base not in BaseModel.__mro__ and (found := class_of(base.__module__, base.__qualname__)) is not None:
+            told |= texts_below(found)
+    return told
 
 
 def _sections(annotation: Any) -> list[tuple[str, type[BaseModel]]]:

@@ -57,7 +57,8 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
         counts[kind] += 1
     write_records(out / RECORDS, kept.values())
     if not kept:
-        note("no row was made; `dropped` says why" if drops else "no row was made: nothing here calls for one")
+        why = "what is told of each kind says why"
+        note(f"no row was made; {why}" if drops or rows.passed_over else "no row was made: nothing here calls for one")
     return _result(rows, out, list(kept.values()), counts, drops, kinds) | {
         "left_out": lacking,
         "redactions": dict(sorted(redactor.counts.items())),
@@ -76,6 +77,7 @@ def _result(
         "records": {"total": len(kept), **{kind: counts[kind] for kind in dict.fromkeys([*kinds, *counts])}},
         "rules": dict(sorted(Counter(row.provenance.rule for row in kept).items())),
         "dropped": {kind: dict(sorted(reasons.items())) for kind, reasons in drops.items()},
+        "passed_over": {kind: dict(sorted(reasons.items())) for kind, reasons in rows.passed_over.items()},
         "costs": rows.costs(sum(row.rejected is not None for row in kept)),
         "path": str(out / RECORDS),
     }
@@ -89,14 +91,17 @@ def _result(
 
 
 def show(result: dict[str, Any]) -> Any:
-    """Show how many rows of each kind there are, and why others are not."""
+    """Show how many rows of each kind there are, and what gave none."""
+    passed_over = result.get("passed_over", {})
     rows = []
     for kind, count in result["records"].items():
         if kind != "total":
-            reasons = ", ".join(f"{number} {reason}" for reason, number in result["dropped"].get(kind, {}).items())
-            rows.append((kind, str(count), reasons))
+            reasons = [f"{number} {reason}" for reason, number in result["dropped"].get(kind, {}).items()]
+            other = [f"{number} {what}" for what, number in passed_over.get(kind, {}).items() if number]
+            told = [", ".join(reasons), f"passed over: {', '.join(other)}" if other else ""]
+            rows.append((kind, str(count), "; ".join(part for part in told if part)))
     title = f"{counted(result['records']['total'], 'row')} in {result['path']}"
-    return Rows(("kind", "rows", "dropped"), rows, title=title, numbers=("rows",), flexible=("dropped",))
+    return Rows(("kind", "rows", "no row"), rows, title=title, numbers=("rows",), flexible=("no row",))
 
 
 command = verb_command(

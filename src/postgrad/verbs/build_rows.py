@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from postgrad.signals.preferences import BY_GOLD, MAJORITY, Choice, build_imitat
 from postgrad.signals.records import read_lines
 from postgrad.signals.recovery_rows import build_fixed, build_recoveries
 from postgrad.signals.siblings import Siblings
+from postgrad.signals.site import LEARNABLE
 from postgrad.signals.sites import Site, find_sites
 from postgrad.signals.soft_targets import load_vocabulary
 from postgrad.signals.user_rows import build_corrected, build_corrections, build_refined
@@ -44,6 +45,8 @@ Redact = Callable[[ReplayedStep], ReplayedStep]
 OfTrace = Callable[[Trace, list[Site]], Iterable[Made]]
 _UNVOTED: dict[Kind, str] = {"preference": "low_agreement", "hinted": "no_hint"}
 """Why the kinds that need a majority give no row where only one teacher answered."""
+_MISTAKES: dict[FromStore, Collection[str]] = {"hinted": LEARNABLE, "recovery": ("real",), "fixed": ("real",)}
+"""The verdicts of the sites that these kinds learn from."""
 
 
 @dataclass
@@ -56,6 +59,7 @@ class Rows:
     levels: Levels = field(default_factory=Levels)
     made: Counter[Kind] = field(default_factory=Counter)
     unvoted: Counter[Kind] = field(default_factory=Counter)
+    passed_over: dict[Kind, Counter[str]] = field(default_factory=dict)
 
     def of(self, kinds: list[Kind]) -> Iterator[tuple[Kind, Made]]:
         """Every row or reason, with its kind.
@@ -201,8 +205,19 @@ class Rows:
                 continue
             sites = find_sites(trace)
             for kind, builder in builders.items():
-                for one in builder(trace, sites):
-                    yield kind, self._counted(kind, one)
+                found = list(builder(trace, sites))
+                self._pass_over(kind, trace, sites, looked_at=len(found))
+                yield from ((kind, self._counted(kind, one)) for one in found)
+
+    def _pass_over(self, kind: FromStore, trace: Trace, sites: Sequence[Site], *, looked_at: int) -> None:
+        """Count what a kind that learns from mistakes does not look at: steps without a site, and sites of others."""
+        wanted = _MISTAKES.get(kind)
+        if wanted is None:
+            return
+        other = Counter(f"{site.verdict} sites" for site in sites if site.verdict not in wanted)
+        other["sites that no later call can put right"] = len(sites) - other.total() - looked_at
+        other["steps without a site"] = len({step.index for step in trace.steps} - {site.step for site in sites})
+        self.passed_over.setdefault(kind, Counter()).update(+other)
 
     def _counted(self, kind: Kind, one: Made) -> Made:
         self.made[kind] += one.record is not None

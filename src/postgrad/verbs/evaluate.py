@@ -79,6 +79,7 @@ def run(config: EvaluateConfig, out: Path) -> dict[str, Any]:
     from postgrad.evaluate.reports import REPORT, write_report
 
     plans, gaps = plan(config)
+    notes = _known_before(config, plans)
     asked = [(one, mode) for one in plans for mode in _modes(config, one)]
     results = _measured(config, asked, out / "items.jsonl") if asked else []
     scores: dict[str, Score] = {}
@@ -92,7 +93,7 @@ def run(config: EvaluateConfig, out: Path) -> dict[str, Any]:
     report = Report(config.model, scores, tuple(gaps))
     write_report(out / REPORT, report)
     write_text(out / "traces.jsonl", "".join(f"{line}\n" for line in traces))
-    return {**_result(report, out / REPORT), "traces": str(out / "traces.jsonl")}
+    return {**_result(report, out / REPORT), "notes": notes, "traces": str(out / "traces.jsonl")}
 
 
 def plan(config: EvaluateConfig) -> tuple[list[Plan], list[Unmeasured]]:
@@ -116,6 +117,14 @@ def plan(config: EvaluateConfig) -> tuple[list[Plan], list[Unmeasured]]:
         else:
             plans.append(Plan(benchmark, environment, tasks))
     return plans, gaps
+
+
+def _known_before(config: EvaluateConfig, plans: Sequence[Plan]) -> list[str]:
+    """What the model may know already; kept with the result."""
+    from postgrad.evaluate.trained_on import Asked, trained_on
+
+    asked = [Asked(one.environment, one.benchmark.split, one.tasks) for one in plans]
+    return trained_on(Path(config.model).expanduser(), asked)
 
 
 def load_actor(config: EvaluateConfig) -> tuple[Actor, str]:
@@ -225,8 +234,8 @@ def show(result: dict[str, Any]) -> Any:
             rows.append((name, f"{100 * one['accuracy']:.1f} %", interval, str(one["n"]), outcomes))
     columns, numbers = ("benchmark", "mean", "95 % interval", "n", "outcomes"), ("mean", "95 % interval", "n")
     table = Rows(columns, rows, title=result["model"], numbers=numbers, flexible=("outcomes",))
-    gaps = (Text(f"unmeasured: {gap['benchmark']}: {gap['reason']}") for gap in result["unmeasured"])
-    return Group(table, *gaps)
+    gaps = [Text(f"unmeasured: {gap['benchmark']}: {gap['reason']}") for gap in result["unmeasured"]]
+    return Group(table, *gaps, *(Text(f"note: {told}") for told in result.get("notes", ())))
 
 
 command = verb_command("evaluate", CONFIG, run, help=__doc__.splitlines()[0], show=show)

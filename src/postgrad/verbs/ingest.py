@@ -9,18 +9,21 @@ time is not read again. Many files are read by several processes; one of them ma
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
 
 from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.run.progress import note
 from postgrad.traces import READERS
 from postgrad.traces.store import Store
 from postgrad.traces.vault import RawMode
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.helping import Topic
 from postgrad.verbs.ingest_run import Ingest
 
 if TYPE_CHECKING:
@@ -114,8 +117,27 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
     if config.verbose:
         result["verbose"] = True
     if not any(source["format"] for source in result["sources"]):
-        raise DataError("no file here is a trace", got=", ".join(paths), expected=", ".join(READERS))
+        raise _nothing_read(paths, result["sources"])
     return result
+
+
+def _nothing_read(paths: list[str], sources: Sequence[dict[str, Any]]) -> DataError:
+    """What the first of the files looks like tells more than the names of all formats."""
+    from postgrad.traces.looks import LISTED
+
+    first, why = sources[0]["path"], sources[0]["diagnostics"][0]["what"]
+    if len(sources) == 1:
+        return DataError(why, got=first, do=LISTED)
+    what = f"no file here is a trace, of {counted(len(sources), 'file')}; the first, {first}: {why}"
+    return DataError(what, got=", ".join(paths), do=LISTED)
+
+
+def formats(words: Sequence[str]) -> tuple[list[Topic], bool]:
+    """For --help: every format and what its reader says of itself."""
+    from postgrad.run.outline import headline
+
+    rows = [(name, headline(target).removeprefix("Reader of ")) for name, target in READERS.items()]
+    return [Topic("Formats (each is recognised by itself; --format NAME forces one)", rows)], False
 
 
 def _agreed(config: IngestConfig, places: list[Place]) -> bool:
@@ -150,4 +172,5 @@ command = verb_command(
     positional="paths",
     short={"-o": "store"},
     revisable=True,
+    topics=formats,
 )

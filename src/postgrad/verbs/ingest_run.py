@@ -192,7 +192,7 @@ class Ingest:
         if one.path in self._faults:
             return _parsed(self._faults[one.path])
         seen = journal.seen[str(one.path)]
-        report = _parsed(bytes(journal.sources[seen.sha256].report if seen.sha256 else seen.report))
+        report = _parsed(journal.sources[seen.sha256].report if seen.sha256 else seen.report)
         if report["source"]["path"] != str(one.path):
             for told in (*report["source"]["diagnostics"], *report["sites"]):
                 told["file" if "file" in told else "source"] = str(one.path)
@@ -241,6 +241,11 @@ def _marks(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _parsed(report: bytes) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(report)
+def _parsed(report: bytes | msgspec.Raw) -> dict[str, Any]:
+    """A report as plain data; `json` makes a text of it first, and is left what `msgspec` refuses."""
+    parsed: dict[str, Any]
+    try:
+        parsed = msgspec.json.decode(report)
+    except ValueError:
+        parsed = json.loads(bytes(report))
     return parsed

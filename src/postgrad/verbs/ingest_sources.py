@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ import msgspec
 
 from postgrad.core.canonical import plain_json
 from postgrad.core.errors import DataError
+from postgrad.core.heap import give_back
 from postgrad.core.trace import Trace
 from postgrad.signals.site import LEARNABLE, Site
 from postgrad.signals.sites import find_sites
 from postgrad.traces import readers
 from postgrad.traces.fidelity import complete, fidelity_counts
 from postgrad.traces.journal import StoredSource
+from postgrad.traces.looks import looks
 from postgrad.traces.raw import holding, open_raw, state
 from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
 from postgrad.traces.redact import Redactor
@@ -109,8 +111,9 @@ class _Batch:
         reading = self.settings.stamp(name)
         if not item.again and (same := self._same(result.source.sha256)):
             return Outcome(item.path, now, reading, same=same)
+        traces, result = _handed_on(result.traces), msgspec.structs.replace(result, traces=())
         report = Report(result, self.settings)
-        told = report.told(result.traces)
+        told = report.told(traces)
         outgrown: list[str] = []
         if item.again:
             stored = self.segment.add_again(item.again, result, told, reading=reading)
@@ -128,7 +131,7 @@ class _Batch:
 
     def _refused(self, item: Item, fault: str, now: tuple[int | str, ...] = (), failed: Iterable[str] = ()) -> Outcome:
         """Only what no reader recognises is remembered: another fault may be gone the next time."""
-        fault = fault or "; ".join(["no reader recognises this file", *failed])
+        fault = fault or "; ".join([f"no reader recognises this file, {looks(item.place)}", *failed])
         return Outcome(item.path, now, self.settings.stamp(None), report=refusal(item.path, fault), fault=fault)
 
 
@@ -149,32 +152,37 @@ def refusal(path: Path, fault: str) -> bytes:
 
 @dataclass
 class Report:
-    """What `ingest` tells about one source; made while its traces pass through on their way to the store."""
+    """What `ingest` tells about one source; made while its traces pass through on their way to the store.
+
+    What is told of a trace or a site is kept as JSON: there can be a hundred thousand.
+    """
 
     result: ReadResult
     settings: Settings
-    _traces: list[str] = field(default_factory=list)  # as JSON: there can be a hundred thousand
+    _traces: bytearray = field(default_factory=bytearray)
+    _sites: bytearray = field(default_factory=bytearray)
     _totals: Counter[str] = field(default_factory=Counter)
     _fidelity: Counter[str] = field(default_factory=Counter)
-    _sites: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._redactor = Redactor(key=self.settings.marks or None, also=self.settings.redact)
 
     def told(self, traces: Iterable[Trace]) -> Iterator[Trace]:
-        """The traces as they are to be kept: completed, without secrets. Takes notes of every one."""
+        """The traces as they are to be kept: completed, without secrets. Takes notes of every one, and keeps none."""
+        return map(self._told, traces)
+
+    def _told(self, raw: Trace) -> Trace:
         source = self.result.source
-        for raw in traces:
-            own = raw if raw.source.path == source.path else msgspec.structs.replace(raw, source=source)
-            trace = self._redactor.redact(complete(own, self.settings.filler))
-            numbers = counts(trace)
-            self._totals.update(numbers)
-            fidelity = fidelity_counts([trace])
-            self._fidelity.update(fidelity)
-            told = {"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))}
-            self._traces.append(plain_json(told))
-            self._sites += [_site(self.result.source.path, trace.index, site) for site in find_sites(trace)]
-            yield trace
+        own = raw if raw.source.path == source.path else msgspec.structs.replace(raw, source=source)
+        trace = self._redactor.redact(complete(own, self.settings.filler))
+        numbers = counts(trace)
+        self._totals.update(numbers)
+        fidelity = fidelity_counts([trace])
+        self._fidelity.update(fidelity)
+        _note(self._traces, {"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))})
+        for site in find_sites(trace):
+            _note(self._sites, _site(source.path, trace.index, site))
+        return trace
 
     def json(self) -> bytes:
         """The notes, once all traces are through."""
@@ -187,11 +195,32 @@ class Report:
             **{name: self._totals[name] for name in totals(())},
             "fidelity": dict(sorted(self._fidelity.items())),
             "diagnostics": msgspec.to_builtins(self.result.diagnostics),
-            "traces": [],
         }
-        told = {"source": source, "sites": self._sites, "redactions": dict(sorted(self._redactor.counts.items()))}
-        traces = f'"traces": [{", ".join(self._traces)}]}}'
-        return plain_json(told).replace('"traces": []}', traces, 1).encode()  # in a string its quotes have backslashes
+        redactions = dict(sorted(self._redactor.counts.items()))
+        parts = (
+            *(b'{"source": ', plain_json(source).encode()[:-1], b', "traces": [', self._traces, b"]}"),
+            *(b', "sites": [', self._sites, b'], "redactions": ', plain_json(redactions).encode(), b"}"),
+        )
+        return b"".join(parts)
+
+
+def _note(told: bytearray, value: object) -> None:
+    """Add to the inside of a JSON list."""
+    if told:
+        told += b", "
+    told += plain_json(value).encode()
+
+
+def _handed_on(traces: Sequence[Trace]) -> Iterator[Trace]:
+    """The traces one by one; whoever gets one is the only one to hold it, so a long one can be let go of."""
+    if not isinstance(traces, tuple):  # on disk
+        give_back()
+        yield from traces
+        return
+    left = list(reversed(traces))
+    del traces
+    while left:
+        yield left.pop()
 
 
 def _site(path: str, index: int, site: Site) -> dict[str, Any]:

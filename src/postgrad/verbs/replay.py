@@ -126,7 +126,9 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
     store = Store(config.store)
     steps = _selected(config, out, store, desk)
     if not steps:
-        raise DataError("the store has no step to replay", got=str(config.store), do="try --steps all")
+        mistakes = ": --steps sites finds no mistake to learn from in it" if config.steps == "sites" else ""
+        do = "`postgrad show STORE` lists its traces and mistakes; --steps all takes every step"
+        raise DataError(f"the store has no step to replay{mistakes}", got=str(config.store), do=do)
     plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens).add(store.traces()).told()
     replay_notes.tell_of_prompt_caches(plan)
     if config.plan:

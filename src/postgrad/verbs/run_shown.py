@@ -13,6 +13,7 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from postgrad.core.artifact import MANIFEST
 from postgrad.core.words import counted
 from postgrad.verbs import VERBS
 from postgrad.verbs.stages_table import show as show_stages
@@ -30,7 +31,7 @@ def run_shown(result: Mapping[str, Any]) -> RenderableType:
         parts.append(_stages(result))
     elif result["result"]:
         parts.append(_as_its_verb_shows(result["verb"], result["result"]))
-    elif not result["complete"] and result["verb"] in VERBS:
+    if not result["complete"] and result["verb"] in VERBS:
         parts.append(Text(f"to go on: postgrad {result['verb']} --resume {result['path']}", overflow="fold"))
     if result["metrics"]["lines"]:
         parts.append(_metrics(result["metrics"]))
@@ -44,6 +45,17 @@ def facts(values: Mapping[str, Any]) -> Text:
     """Plain data as YAML; empty values are left out."""
     told = {key: value for key, value in values.items() if value not in (None, "", [], {}, ())}
     return Text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=76).rstrip("\n"), overflow="fold")
+
+
+def artifact_shown(result: Mapping[str, Any]) -> RenderableType:
+    """An artifact: where it comes from and what it was trained on; of its long recipe the method's part."""
+    manifest = dict(result["manifest"])
+    recipe = manifest.pop("recipe", {})
+    for key in ("data", "weights"):
+        manifest[key] = {name: sha256[:16] for name, sha256 in manifest.get(key, {}).items()}
+    told = facts({"path": result["path"], **manifest, "trained with": recipe.get("method", {})})
+    whole = Text(f"the whole recipe, and all of the hashes: {result['path']}/{MANIFEST}", overflow="fold")
+    return Group(told, whole) if recipe else told
 
 
 def _as_its_verb_shows(verb: str, result: Mapping[str, Any]) -> RenderableType:

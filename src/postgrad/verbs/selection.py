@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from postgrad.core.actor import Sampling
+from postgrad.core.actor import Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
 from postgrad.run.config import Config
@@ -25,7 +25,6 @@ from postgrad.teachers.voi import Doubt, Prospect, cheapest, choose, features
 if TYPE_CHECKING:
     from postgrad.signals.sites import Site
     from postgrad.traces.store import Store
-    from postgrad.verbs.student import Student
 
 Which = Literal["sites", "all", "voi"]
 Steps = dict[str, list[int]]
@@ -83,6 +82,14 @@ def worthy_steps(prospects: Sequence[Prospect], config: VoiConfig, *, money: flo
     return {trace: sorted(indices) for trace, indices in steps.items()}
 
 
+class Doubter(Protocol):
+    """Whoever can say how unsure it is: `student.Student`."""
+
+    def doubts(self, asks: Sequence[Ask]) -> list[Doubt]:
+        """How unsure it is at each."""
+        ...
+
+
 @dataclass(frozen=True)
 class Prospects:
     """What is known about steps before anyone is asked.
@@ -95,7 +102,7 @@ class Prospects:
 
     teachers: Sequence[Teacher]
     sampling: Sampling
-    student: Student | None = None
+    student: Doubter | None = None
 
     def of(self, store: Store) -> Iterator[Prospect]:
         """Every step that can be replayed."""

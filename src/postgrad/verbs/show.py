@@ -1,10 +1,10 @@
-"""`postgrad show`: print a run folder, a trace store or an artifact, or one trace or step of a store.
+"""`postgrad show`: print a run folder (or list those in a folder), a trace store, an artifact, or a trace of a store.
 
 With `--memory RECIPE` it tells what the recipe's training will take.
 
-What a folder is, is told by what lies in it: postgrad.json makes an artifact, config.json a run, anything else is
-tried as a trace store. A trace is named by its id, or the beginning of it; `--html FILE` and `--serve` give the page.
-It reads and changes nothing.
+What a folder is, is told by what lies in it: postgrad.json makes an artifact, config.json and environment.json a run,
+store.json a trace store; of any other folder the runs below it are listed. A trace is named by its id, or the beginning
+of it; `--html FILE` and `--serve` give the page. It reads and changes nothing.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pydantic import Field
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from postgrad.core.artifact import MANIFEST, read_manifest
 from postgrad.core.champion import read_champion
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.trace import Trace
+from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.run.progress import note
-from postgrad.run.rundir import RunDir
 from postgrad.verbs.arguments import ALONE
 from postgrad.verbs.command import verb_command
-from postgrad.verbs.run_shown import facts, run_shown
+from postgrad.verbs.run_shown import artifact_shown, facts, run_shown
+from postgrad.verbs.show_runs import is_run, run_folder, runs_below, runs_shown
+
+if TYPE_CHECKING:
+    from postgrad.traces.store import Store
 
 
 class ShowConfig(Config):
     """What to look at."""
 
     what: list[str] = Field(default_factory=list)
-    """A run folder, a trace store or an artifact; of a store also a trace (its id, or the beginning) and a step."""
+    """A run folder, a folder of runs, a trace store or an artifact; of a store also a trace (its id, or the beginning)
+    and a step."""
     tail: int = 5
     """How many of the last metric lines to print."""
     limit: int = Field(default=50, ge=1)
@@ -52,7 +58,7 @@ class ShowConfig(Config):
 
 
 CONFIG = ShowConfig
-_SHOWN = "a run folder, a trace store or an artifact"
+_SHOWN = "a run folder (or a folder of some), a trace store or an artifact"
 
 
 def run(config: ShowConfig, out: Path) -> dict[str, Any]:
@@ -80,10 +86,10 @@ def run(config: ShowConfig, out: Path) -> dict[str, Any]:
         raise DataError("no such folder", got=str(path), expected=_SHOWN)
     if (path / MANIFEST).is_file():
         found = {"kind": "artifact", "path": str(path), "manifest": msgspec.to_builtins(read_manifest(path))}
-    elif (path / "config.json").is_file():
-        found = _run_folder(RunDir(path), config.tail)
+    elif is_run(path):
+        found = run_folder(path, tail=config.tail)
     else:
-        return _store(path, config)
+        return _store_or_runs(path, config)
     if len(config.what) > 1 or config.html or config.serve:
         raise ConfigError(f"traces are shown of a store, this is a {found['kind']}", got=str(path))
     return found
@@ -98,49 +104,18 @@ def _instead(file: Path) -> str:
     return f"to look at the champion: postgrad show {champion['artifact']}" if champion else ""
 
 
-def _run_folder(directory: RunDir, tail: int) -> dict[str, Any]:
-    started = directory.started()
-    assert started is not None, "config.json is there"
-    lines = directory.metrics()
-    verdict = directory.path / "verdict.json"
-    return {
-        "kind": "run",
-        "path": str(directory.path),
-        "verb": started[0],
-        "config": started[1],
-        "complete": directory.result() is not None,
-        "result": directory.result(),
-        "metrics": {"lines": len(lines), "tail": lines[len(lines) - min(tail, len(lines)) :]},
-        "verdict": json.loads(verdict.read_bytes()) if verdict.is_file() else None,
-        "stages": [_stage(folder) for folder in sorted(directory.path.glob("[0-9][0-9]-*")) if folder.is_dir()],
-    }
-
-
-def _stage(folder: Path) -> dict[str, Any]:
-    """One stage of a cycle's run, also of one that was cut off."""
-    directory = RunDir(folder)
-    started, result = directory.started(), directory.result()
-    mark = folder / "stage.json"
-    noted = json.loads(mark.read_bytes()) if mark.is_file() else {}
-    return {
-        "name": folder.name,
-        "verb": started[0] if started else "?",
-        "status": "ran" if noted.get("complete") else "cut off",
-        "seconds": noted.get("seconds", 0.0),
-        "result": result or {},
-    }
-
-
-def _store(path: Path, config: ShowConfig) -> dict[str, Any]:
-    """A store's content, its page, or one trace of it.
+def _store_or_runs(path: Path, config: ShowConfig) -> dict[str, Any]:
+    """A store's content, its page, or one trace of it; of another folder the runs below it.
 
     Raises:
-        DataError: the folder is no store, or there is no such trace or step.
+        DataError: the folder is no store and holds no run, or there is no such trace or step.
     """
     from postgrad.traces.store import Store
 
     store = Store(path)
     if not store.exists:
+        if runs := runs_below(path):
+            return {"kind": "runs", "path": str(path), "runs": runs}
         traces = f"to look at traces: postgrad ingest {path} -o STORE" if any(path.glob("*.jsonl")) else ""
         raise DataError("nothing that can be shown is here", got=str(path), expected=_SHOWN, do=traces)
     if config.serve:
@@ -151,26 +126,35 @@ def _store(path: Path, config: ShowConfig) -> dict[str, Any]:
         return {"kind": "page", "path": str(path), **write_page(store.traces(), config.html, name=path.resolve().name)}
     if len(config.what) > 1:
         return _trace(store.traces(), *config.what[1:])
-    return _counted(store.traces(), path, config.limit)
+    return _counted(store, config.limit)
 
 
-def _counted(traces: Iterable[Trace], path: Path, limit: int) -> dict[str, Any]:
+def _counted(store: Store, limit: int) -> dict[str, Any]:
     from postgrad.serve.look.listing import listed
     from postgrad.serve.look.terminal import short_names
     from postgrad.signals.sites import find_sites
 
-    rows = [listed(trace, find_sites(trace), key=key) for key, trace in enumerate(traces)]
+    rows = [listed(trace, find_sites(trace), key=key) for key, trace in enumerate(store.traces())]
     for row, name in zip(rows, short_names([row["id"] for row in rows]), strict=True):
         row["short"] = name
     names = {"steps": "steps", "tool_calls": "calls", "tool_results": "results", "flagged_errors": "flagged"}
     return {
         "kind": "store",
-        "path": str(path),
+        "path": str(store.folder),
         "traces": len(rows),
+        "copies": max(0, _read(store) - len(rows)),
         "formats": dict(Counter(row["format"] for row in rows)),
         **{name: sum(row[key] for row in rows) for name, key in names.items()},
         "list": rows[:limit],
     }
+
+
+def _read(store: Store) -> int:
+    """How many traces were read, each file counted under each of its names: of a session the store keeps one."""
+    journal = store.journal()
+    names = Counter(seen.sha256 for seen in journal.seen.values())
+    reports = ((sha, json.loads(bytes(source.report))) for sha, source in journal.sources.items())
+    return sum(max(1, names[sha]) * len(report["source"]["traces"]) for sha, report in reports if report)
 
 
 def _trace(traces: Iterable[Trace], name: str, number: str | None = None) -> dict[str, Any]:
@@ -215,13 +199,31 @@ def show(result: dict[str, Any]) -> RenderableType:
 
         return show_memory(result)
     if result["kind"] == "store":
-        head = facts({key: value for key, value in result.items() if key not in ("kind", "list")})
-        return Group(head, look.traces(result["list"], total=result["traces"]))
+        return Group(_store_head(result), look.traces(result["list"], total=result["traces"]))
+    if result["kind"] == "runs":
+        return runs_shown(result)
     if result["kind"] == "trace":
         return look.trace(result["trace"]) if result["step"] is None else look.step(result["trace"], result["step"])
+    if result["kind"] == "artifact":
+        return artifact_shown(result)
     if result["kind"] != "run":
         return facts({key: value for key, value in result.items() if key != "manifest"} | result.get("manifest", {}))
     return run_shown(result)
+
+
+def _store_head(result: dict[str, Any]) -> Text:
+    """What the store holds, in two lines; the numbers are those of the traces that are kept."""
+    formats = ", ".join(f"{count} {name}" for name, count in result["formats"].items())
+    numbers = [
+        counted(result["steps"], "step"),
+        counted(result["tool_calls"], "call"),
+        counted(result["tool_results"], "result"),
+        f"{result['flagged_errors']:,} flagged as errors by their source",
+    ]
+    traces = f"{result['path']}: {counted(result['traces'], 'trace')}{f' ({formats})' if formats else ''}"
+    if copies := result["copies"]:
+        traces += f"; {copies} more that were read are copies or earlier states of these"
+    return Text(f"{traces}\n{', '.join(numbers)}", overflow="fold")
 
 
 command = verb_command(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from postgrad.core.words import counted
+from postgrad.verbs.in_brief import in_brief, made, short
 from postgrad.verbs.tables import Rows
 
 _OWN_KEYS = {"name", "run", "stages", "seconds", "passed"}
@@ -23,7 +23,7 @@ def show(result: Mapping[str, Any]) -> RenderableType:
     scores = list(_scores(summary))
     if scores:
         parts.append(_score_table(scores))
-    parts.extend(Text(f"{name}: {_short(value)}") for name, value in _rest(summary))
+    parts.extend(Text(f"{name}: {short(value)}") for name, value in _rest(summary))
     parts.append(Text(f"run folder: {result['run']}"))
     return Group(*parts)
 
@@ -32,26 +32,19 @@ def _stages(result: Mapping[str, Any]) -> Rows:
     rows: list[Sequence[str] | None] = []
     for stage in result["stages"]:
         status = "" if stage["status"] == "ran" else f" ({stage['status']})"
-        rows.append((stage["name"], stage["verb"] + status, brief(stage["result"]), f"{stage['seconds']:.1f}"))
+        seconds = f"{stage['seconds']:.1f}" if stage["status"] != "not run" else ""
+        rows.append((stage["name"], stage["verb"] + status, _came_to(stage, result["run"]), seconds))
     rows += [None, ("total", "", "", f"{result['seconds']:.1f}")]
     columns = ("stage", "what", "result", "seconds")
     return Rows(columns, rows, title=result["name"], numbers=("seconds",), flexible=("result",))
 
 
-def brief(result: Mapping[str, Any], *, shown: int = 5) -> str:
-    """The first few facts of a result: plain values (no paths), lengths of lists, numbers one level down."""
-    return ", ".join(islice(_facts(result), shown))
-
-
-def _facts(result: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in result.items():
-        if isinstance(value, list):
-            yield counted(len(value), key.removesuffix("s"), key)
-        elif isinstance(value, Mapping):
-            inner = {name: number for name, number in value.items() if isinstance(number, (int, float))}
-            yield from (f"{name} {_short(number)}" for name, number in inner.items())
-        elif value is not None and not (isinstance(value, str) and "/" in value):
-            yield f"{key} {_short(value)}"
+def _came_to(stage: Mapping[str, Any], run: str) -> str:
+    """What a stage came to, and where in the run folder its work lies."""
+    where = made(stage["result"])
+    if where and Path(where).is_relative_to(run):
+        where = str(Path(where).relative_to(run))
+    return "; ".join(part for part in (in_brief(stage["verb"], stage["result"]), where) if part)
 
 
 def _scores(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -99,13 +92,3 @@ def _rest(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
                 yield from _rest(item, f"{name}.{key}".strip("."))
     else:
         yield name, value
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        return counted(len(value), "item")
-    if isinstance(value, list):
-        return "; ".join(str(item) for item in value)
-    return "-" if value is None else str(value)

@@ -12,7 +12,7 @@ from postgrad.core.canonical import plain_json
 from postgrad.core.errors import ConfigError
 from postgrad.methods import METHODS
 from postgrad.objectives import CHANNELS
-from postgrad.run.outline import outline
+from postgrad.run.outline import headline, outline
 from postgrad.run.recipes import find_recipe, recipe_names
 from postgrad.verbs.helping import Topic, key_rows
 
@@ -26,8 +26,8 @@ def topics(words: Sequence[str]) -> tuple[list[Topic], bool]:
 
 
 def _lists() -> list[Topic]:
-    methods = [(name, _line(target)) for name, target in METHODS.items()]
-    channels = [(name, _line(target)) for name, target in CHANNELS.items()]
+    methods = [(name, headline(target)) for name, target in METHODS.items()]
+    channels = [(name, headline(target)) for name, target in CHANNELS.items()]
     recipes = [(name, line) for name, line in map(_recipe_row, recipe_names()) if line]
     return [
         Topic("Methods (--method.name; `postgrad train METHOD --help` lists a method's keys)", methods),
@@ -40,14 +40,14 @@ def _keys(name: str) -> list[Topic]:
     from postgrad.run.plugins import resolve
 
     method: Any = resolve("method", name, METHODS)
-    topics = [Topic(f"Method {name}: {_line(METHODS[name])}", key_rows(method, prefix="method."))]
+    topics = [Topic(f"Method {name}: {headline(METHODS[name])}", key_rows(method, prefix="method."))]
     for channel in method.model_construct().weights():
         told = outline(CHANNELS[channel])
         rows = [
             (f"--channels.{channel}.{line.path} {line.type}", f"{line.description} ({line.default})".strip())
             for line in told.fields
         ]
-        topics.append(Topic(f"Channel {channel}: {_line(CHANNELS[channel])}", rows))
+        topics.append(Topic(f"Channel {channel}: {headline(CHANNELS[channel])}", rows))
     return topics
 
 
@@ -71,10 +71,6 @@ def _leaves(data: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
         inner = isinstance(value, dict) and value
         rows += _leaves(value, f"{prefix}{key}.") if inner else [(f"{prefix}{key}", plain_json(value))]
     return rows
-
-
-def _line(target: str) -> str:
-    return outline(target).summary.removesuffix(".")
 
 
 def _method_of(word: str) -> str | None:

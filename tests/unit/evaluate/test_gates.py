@@ -147,13 +147,26 @@ def test_other_settings_are_refused(setting: str, value: str) -> None:
         judge(score("t", first(0, 60)), other)
 
 
+def test_another_number_of_tasks_is_told_with_both_and_with_what_to_do() -> None:
+    """40 and 60 tasks drawn: their prompts differ because of that, and a hash of them would help nobody."""
+    before = score("a/b", first(0, 40), settings={"subset": "40 drawn with seed 0", "prompts": "9f3c"})
+    after = score("a/b", first(0, 60), settings={"subset": "60 drawn with seed 0", "prompts": "77e1"})
+    with pytest.raises(DataError) as told:
+        judge(before, after, GatePolicy(targets=("a/b",)))
+    assert str(told.value) == (
+        "a/b: parent and candidate were measured differently in 'subset' (parent: n=40, subset 40 drawn with seed 0; "
+        "candidate: n=60, subset 60 drawn with seed 0); evaluate both on the same tasks: --benchmarks a/b:N with one "
+        "N, and one --seed"
+    )
+
+
 def test_other_weights_and_batch_sizes_are_the_point() -> None:
     other = score("t", first(30, 60), settings={"weights": "x", "batch": "1"})
     assert judge(score("t", first(0, 60)), other).passed
 
 
 def test_other_items_are_refused() -> None:
-    with pytest.raises(DataError, match="different items"):
+    with pytest.raises(DataError, match=r"parent \(n=60\) and candidate \(n=59\) were measured on different"):
         judge(score("t", first(0, 60)), score("t", first(0, 59)))
 
 

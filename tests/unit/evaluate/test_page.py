@@ -112,7 +112,17 @@ def test_long_series_are_thinned_and_keep_both_ends() -> None:
     assert (points[0], points[-1]) == (f"0.0,{HEIGHT:.1f}", f"{WIDTH:.1f},0.0")
 
 
-def test_a_constant_series_is_a_line_and_a_single_point_is_none() -> None:
-    (curve,) = curves([{"step": 0, "loss": 1.0}, {"step": 1, "loss": 1.0}])
-    assert curve.points == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
-    assert curves([{"step": 0, "loss": 1.0}]) == []
+def test_a_constant_series_is_a_line() -> None:
+    (curve,) = curves([{"step": step, "loss": 1.0} for step in (0, 1, 2)])
+    assert curve.points == f"0.0,{HEIGHT:.1f} {WIDTH / 2:.1f},{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
+
+
+def test_two_values_are_numbers_and_no_trend() -> None:
+    """A line needs three values, and up to twenty are marked one by one."""
+    rows = [{"step": step, "loss": 1.0 / (step + 1)} for step in range(21)]
+    page = {n: html(data(metrics={"train": rows[:n]})) for n in (1, 2, 3, 20, 21)}
+    drawn = {n: (text.count("<polyline"), text.count('r="2.5"')) for n, text in page.items()}
+    assert drawn == {1: (0, 0), 2: (0, 0), 3: (1, 3), 20: (1, 20), 21: (1, 0)}
+    assert "two values: 1 at step 0, 0.5 at step 1" in page[2]
+    assert "one value: 1 at step 0" in page[1]
+    assert curves([{"step": 0, "loss": None}]) == []

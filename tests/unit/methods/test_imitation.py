@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,9 @@ from postgrad.core.message import Message
 from postgrad.core.record import Record
 from postgrad.methods.imitation import Imitation
 from postgrad.methods.layout import Layout
+from postgrad.methods.pairs import DPO, KTO
 from postgrad.methods.pieces import pieces
-from postgrad.methods.supervised import SFT
+from postgrad.methods.supervised import SDPO, SFT
 from postgrad.models.policy import Policy, load_policy
 from postgrad.models.render import Rendered, Renderer
 from postgrad.signals.records import write_records
@@ -134,3 +136,22 @@ def test_every_number_changes_what_is_trained_on(policy: Policy, tmp_path: Path,
     base = {"records": tmp_path / "r.jsonl", "too_long": "split", "batch_size": 2, "max_length": 20}
     before, after = (SFT.model_validate(f).source(policy, seed=0).units(0) for f in (base, base | {field: value}))
     assert before != after
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        (SDPO, {"used": 1, "passed over: without a hint": 2, "dropped: longer than {} tokens": 1}),
+        (DPO, {"used": 1, "passed over: without a rejected action": 3}),
+        (KTO, {"used": 2, "passed over: hinted rows": 2}),
+    ],
+)
+def test_methods_of_one_kind_of_row_tell_how_many_are_of_another(
+    policy: Policy, tmp_path: Path, method: type[Any], told: dict[str, int]
+) -> None:
+    """Two rows with a hint, of which one is too long, a plain one and a pair."""
+    hinted = [Record((ASK,), ANSWER, hint=words) for words in ("Look.", "Look again. " * 40)]
+    write_records(tmp_path / "r.jsonl", [*hinted, Record((ASK,), ANSWER), Record((ASK,), ANSWER, rejected=FINAL)])
+    longest = len(policy.renderer.prompt((ASK,), hint="Look.")) + len(policy.renderer.action(FINAL)) + 64
+    source = method(records=tmp_path / "r.jsonl", max_length=longest).source(policy, seed=0)
+    assert source.rows == {what.format(longest): count for what, count in told.items()}

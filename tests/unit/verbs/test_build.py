@@ -56,6 +56,11 @@ def test_every_kind_by_hand(tmp_path: Path) -> None:
     result = build(tmp_path / "build", store=store, replays=replayed(tmp_path, store))
     assert result["records"] == {"total": 7, "sft": 3, "preference": 2, "recovery": 0, "hinted": 2}
     assert result["dropped"] == {"preference": {"same_as_student": 1}, "recovery": {"not_recovered": 1}}
+    quiet = {"steps without a site": 1}
+    assert result["passed_over"] == {
+        "recovery": {"sites that no later call can put right": 1, **quiet},
+        "hinted": quiet,
+    }
     rows = list(read_records(Path(result["path"])))
     pairs = [row for row in rows if row.rejected is not None]
     assert [row.action for row in pairs] == [RIGHT, RIGHT]
@@ -66,6 +71,19 @@ def test_every_kind_by_hand(tmp_path: Path) -> None:
     assert hinted[0].action.tool_calls[0].arguments == {"city": "Oslo"}
     json.dumps(result)
     show(result)
+
+
+def test_what_gave_no_row_is_told_with_its_numbers(tmp_path: Path) -> None:
+    """Three steps, of which one has a site and it is benign: a look for a file that is not there. Nothing to learn."""
+    trace = TraceBuilder("look")
+    trace.step(act(bash("cat nope.txt", "c1")), [("cat: nope.txt: No such file or directory", True)])
+    trace.step(act(bash("cat yes.txt", "c2")), [("yes", False)])
+    trace.step(Message.of("assistant", "It says yes."))
+    store = make_store(tmp_path, [trace.build()])
+    result = build(tmp_path / "build", store=store, recipe="hints")
+    assert result["passed_over"] == {"hinted": {"benign sites": 1, "steps without a site": 2}}
+    [row] = show(result).rows
+    assert row == ("hinted", "0", "passed over: 1 benign sites, 2 steps without a site")
 
 
 def test_verified_rows_are_the_runs_own_right_actions(tmp_path: Path) -> None:

@@ -80,6 +80,15 @@ def test_report_holds_every_benchmark(actor: Echo, tmp_path: Path) -> None:
     assert result["scores"]["retention/facts"]["accuracy"] == 0  # "even" and "odd" are no facts
 
 
+def test_a_split_to_train_on_is_noted_with_the_result_and_below_the_table(actor: Echo, tmp_path: Path) -> None:
+    result = measure(tmp_path, "function_calling/train:3")
+    assert "function_calling/train is a split that trainings draw from" in result["notes"][0]
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(evaluate.show(result))
+    assert "note: function_calling/train is a split" in console.export_text()
+    assert measure(tmp_path / "b", f"{HERE}:Everyday/all:3")["notes"] == []
+
+
 def test_constrained_is_a_benchmark_of_its_own_where_tools_are_offered(actor: Echo, tmp_path: Path) -> None:
     result = measure(tmp_path, f"{HERE}:WithTool/all", f"{HERE}:Everyday/all", modes=["free", "constrained"])
     with_tool, plain = f"{HERE}:WithTool/all", f"{HERE}:Everyday/all"

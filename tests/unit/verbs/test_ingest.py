@@ -156,8 +156,9 @@ def test_folders_are_searched_and_globs_expanded_once(tmp_path: Path) -> None:
     (refused,) = [source for source in result["sources"] if source["format"] is None]
     assert "no reader recognises" in refused["diagnostics"][0]["what"]
     assert len(list(Store(tmp_path / "store").traces())) == 2
-    table, _ = show(result).renderables
-    assert [row[0] for row in table.rows if row] == [*(source["path"] for source in result["sources"]), "all"]
+    listed = [row[0] for row in show(result).renderables[0].rows if row]
+    log, deep = str(folder / "log.jsonl"), str(folder / "deep" / "s.jsonl")
+    assert listed == ["claude_code:", deep, "openai_chat:", log, "all"]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +167,8 @@ def test_folders_are_searched_and_globs_expanded_once(tmp_path: Path) -> None:
         ("missing.jsonl", "no such file or folder"),
         ("empty", "the folder holds no file"),
         ("*.nothing", "no such file or folder"),
-        ("notes.md", "no reader recognises this file"),
-        ("foreign", "no file here is a trace"),
+        ("notes.md", "no reader recognises this file, text"),
+        ("foreign", "no reader recognises this file, text; got '.*a.md'; `postgrad ingest --help` lists the formats"),
         ("broken.zip", "cannot read the archive"),
     ],
 )
@@ -359,7 +360,7 @@ def test_a_store_is_rebuilt_from_its_raw_bytes_without_the_sources(
     monkeypatch.setattr("postgrad.traces.editions.EDITION", 99)
     result = run(rebuild, tmp_path / "run")
     assert result == {**expected, "rebuilt": 1, "up_to_date": 0, "without_raw": [str(dropped)]}
-    assert show(result).row_count == 1
+    assert len(show(result).rows) == 1
     assert list(Store(tmp_path / "store").traces()) == before
     assert run(rebuild, tmp_path / "run")["up_to_date"] == 1
     with pytest.raises(ConfigError, match="--rebuild reads a store"):
@@ -401,7 +402,7 @@ def test_discovery_lists_and_reads_only_when_told(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "store").exists()
     done = CliRunner().invoke(command, [*arguments, "--yes"])
     assert json.loads(done.stdout)["sources"][0]["steps"] == 2
-    assert show({"discovered": [place], "read": False}).row_count == 1
+    assert len(show({"discovered": [place], "read": False}).rows) == 1
     with pytest.raises(ConfigError, match="looks for paths itself"):
         run(IngestConfig(paths=["x"], discover=True), tmp_path)
 

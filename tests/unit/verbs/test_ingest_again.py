@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -10,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import load
 from postgrad.traces import readers
 from postgrad.traces.head import Head
 from postgrad.traces.store import Store
-from postgrad.verbs.ingest import IngestConfig, run, show
+from postgrad.verbs.ingest import IngestConfig, run
 from unit.traces.formats.claude_file import ClaudeFile, text
 
 FILLING = {"app": "claude-code", "system_file": "prompt.md", "tools": [{"name": "Bash", "input_schema": {}}]}
@@ -136,31 +134,6 @@ def test_a_reader_that_fails_while_it_looks_is_passed_over(tmp_path: Path, monke
     (told,) = source["diagnostics"]
     assert "the reader claude_stream fails on this file while it looks at it: KeyError in test_ingest" in told["what"]
     assert "a word" not in json.dumps(source)
-
-
-def shown(result: dict[str, Any]) -> str:
-    console = Console(width=120, file=io.StringIO())
-    console.print(show(result))
-    return console.file.getvalue()
-
-
-def test_many_sources_are_shown_by_folder_unless_all_are_wanted() -> None:
-    """Forty files in two folders, and in forty: told by the folders, or by the one that they all lie in."""
-    names = ("records", "steps", "tool_calls", "tool_results", "calls_without_result", "flagged_errors")
-    numbers = dict.fromkeys(names, 1)
-    sources = [
-        {"path": f"/t/{'ab'[n % 2]}/{n}.jsonl", "format": "claude_code", **numbers, "diagnostics": []}
-        for n in range(40)
-    ]
-    result: dict[str, Any] = {"sources": sources, "sites": [], "fidelity": {}, "redactions": {}}
-    assert "/t/a" in shown(result)
-    assert "20" in shown(result)
-    assert ".jsonl" not in shown(result)
-    assert "/t/b/39.jsonl" in shown({**result, "verbose": True})
-    assert "/t/b/29.jsonl" in shown({**result, "sources": sources[:30]})
-    deep = [{**source, "path": f"/t/x/{n}/s.jsonl"} for n, source in enumerate(sources)]
-    assert "/t/x" in shown({**result, "sources": deep})
-    assert "/t/x/1" not in shown({**result, "sources": deep})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,11 @@ from postgrad.cycle import run as run_cycle
 from postgrad.run.rundir import RunDir
 from postgrad.traces.readers import read
 from postgrad.traces.store import Store
+from postgrad.verbs.ingest import IngestConfig
+from postgrad.verbs.ingest import run as ingest
 from postgrad.verbs.show import command
+from unit.traces.formats.claude_file import ClaudeFile
+from unit.traces.formats.claude_file import text as said
 
 
 def shown(path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
@@ -61,8 +67,32 @@ def test_a_cycle_and_its_stages(tmp_path: Path) -> None:
     run.finish(run_cycle(config, tmp_path))
     (tmp_path / "02-b").mkdir()
     data, text = shown(tmp_path)
-    assert [(stage["name"], stage["status"]) for stage in data["stages"]] == [("01-a", "ran"), ("02-b", "cut off")]
+    assert [(stage["name"], stage["status"]) for stage in data["stages"]] == [("a", "ran"), ("b", "cut off")]
     assert "total 3" in text
+
+
+def test_stages_of_a_cycle_that_was_cut_off_say_their_state_and_what_they_made(tmp_path: Path) -> None:
+    """Three stages by their recipe's names: the first made rows, the second was killed, the third is still to come."""
+    stages = [{"name": name, "verb": "build", "with": {}} for name in ("rows-of-mine", "more", "last")]
+    run = RunDir(tmp_path)
+    run.start("cycle", {"name": "turn", "stages": stages})
+    first = RunDir(tmp_path / "01-rows-of-mine")
+    first.start("build", {})
+    records = {"total": 3, "sft": 2, "hinted": 1}
+    first.finish({"records": records, "dropped": {}, "path": str(first.path / "records.jsonl")})
+    write_json(first.path / "stage.json", {"complete": True, "seconds": 1.5})
+    RunDir(tmp_path / "02-more").start("build", {})
+    data, text = shown(tmp_path)
+    told = [(stage["name"], stage["folder"], stage["status"]) for stage in data["stages"]]
+    assert told == [
+        ("rows-of-mine", "01-rows-of-mine", "ran"),
+        ("more", "02-more", "cut off"),
+        ("last", "03-last", "not run"),
+    ]
+    words = " ".join(re.sub("[\u2500-\u257f]", " ", text).split())
+    assert "rows-of-mine build 3 rows: 2 sft, 1 hinted; 1.5 01-rows-of-mine/records.jsonl" in words
+    assert {"build (cut off)", "build (not run)"} <= {cell.strip() for cell in text.split("\u2502")}
+    assert f"to go on: postgrad cycle --resume {tmp_path}" in text.replace("\n", "")
 
 
 def test_a_run_is_shown_as_its_verb_shows_it_and_never_as_python(tmp_path: Path) -> None:
@@ -93,6 +123,47 @@ def test_what_is_not_complete_says_how_to_go_on(tmp_path: Path) -> None:
     assert "a_long_name/number_0" in text
     assert "a_long_name/number_9" not in text
     assert "…" not in text
+
+
+def test_a_folder_of_runs_lists_them_oldest_first(tmp_path: Path) -> None:
+    """A finished one, one in a folder of its own that is running, one with a broken result, and a model's folder."""
+    done, busy, broken = (RunDir(tmp_path / name) for name in ("train-1", "sweep/a", "odd"))
+    for run, verb, date in ((done, "train", 2_000), (busy, "train", 3_000), (broken, "evaluate", 1_000)):
+        run.start(verb, {})
+        if run is done:
+            run.finish({"steps": 7, "last": {"loss": 0.25}, "artifact": "x"})
+        if run is broken:
+            (run.path / "result.json").write_text("{")
+        for file in run.path.iterdir():
+            os.utime(file, (date, date))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with busy.locked():
+        os.utime(busy.path / ".lock", (3_000, 3_000))
+        data, text = shown(tmp_path)
+    told = [(Path(run["path"]).relative_to(tmp_path).as_posix(), run["state"]) for run in data["runs"]]
+    assert told == [("odd", "not complete"), ("train-1", "complete"), ("sweep/a", "running")]
+    assert data["runs"][1]["came_to"] == "7 steps, loss 0.25 at last"
+    assert "broken file" in data["runs"][0]["came_to"]
+    assert "7 steps, loss" in text
+    assert shown(tmp_path)[0]["runs"][2]["state"] == "not complete", "the process that held it is gone"
+
+
+def test_a_store_says_how_many_more_were_read_than_it_keeps(tmp_path: Path) -> None:
+    """One log under two names and a third with the same exchange and one more: three readings, one of them kept."""
+    (tmp_path / "logs").mkdir()
+    file = ClaudeFile()
+    file.user("hi")
+    file.assistant("m1", said("Hello."))
+    file.write(tmp_path / "logs" / "a.jsonl")
+    file.write(tmp_path / "logs" / "copy.jsonl")
+    file.user("and?")
+    file.assistant("m2", said("Bye."))
+    file.write(tmp_path / "logs" / "later.jsonl")
+    ingest(IngestConfig(paths=[str(tmp_path / "logs")], store=tmp_path / "store"), tmp_path / "run")
+    data, text = shown(tmp_path / "store")
+    assert (data["traces"], data["steps"], data["copies"]) == (1, 2, 2)
+    assert "2 more that were read are copies or earlier states of these" in " ".join(text.split())
 
 
 def test_an_artifact(tmp_path: Path) -> None:

@@ -6,14 +6,9 @@ import io
 
 from rich.console import Console
 
-from postgrad.verbs.stages_table import brief, show
+from postgrad.verbs.stages_table import show
 
-RESULT = {"loss": 0.123456, "sites": [1, 2], "path": "runs/a", "kinds": {"sft": 3, "by": {}}, "none": None, "a": "b"}
-
-
-def test_a_result_in_brief() -> None:
-    assert brief(RESULT) == "loss 0.1235, 2 sites, sft 3, a b"
-    assert brief(RESULT, shown=1) == "loss 0.1235"
+TRAINED = {"artifact": "runs/x/01-a/artifact", "steps": 3, "tokens": 9, "last": {"loss": 0.123456}}
 
 
 def test_scores_come_with_their_intervals() -> None:
@@ -26,7 +21,7 @@ def test_scores_come_with_their_intervals() -> None:
         "run": "runs/x",
         "seconds": 3.0,
         "passed": True,
-        "stages": [{"name": "a", "verb": "train", "status": "kept", "seconds": 3.0, "result": RESULT}],
+        "stages": [{"name": "a", "verb": "train", "status": "kept", "seconds": 3.0, "result": TRAINED}],
         "before": {"accuracy": 0.0, "stderr": 0.0, "n": 60},
         "outside": {"bfcl": {"after": {"accuracy": 0.25, "stderr": 0.05, "n": 100}}},
         "later": {"accuracy": None, "stderr": None, "n": 0},
@@ -37,7 +32,7 @@ def test_scores_come_with_their_intervals() -> None:
     console.print(show(result))
     text = console.export_text()
     assert "train (kept)" in text
-    assert "loss 0.1235" in text
+    assert "3 steps, loss 0.1235 at last; 01-a/artifact" in text
     rows = [" ".join(line.replace("│", " ").split()) for line in text.splitlines()]
     assert "before 0.0 % 0.0 to 6.0 60" in rows
     assert "outside bfcl after 25.0 % 16.6 to 35.8 100" in rows

@@ -53,9 +53,27 @@ def test_columns_that_fit_stand_side_by_side() -> None:
 
 
 def test_columns_that_do_not_fit_become_lines_and_say_their_names() -> None:
-    """Two cells of 30 characters in 40 columns; an empty cell is not told."""
-    text = printed(Rows(("a", "b", "c"), [("x" * 30, "y" * 30, "")]), width=40)
-    assert [line.rstrip() for line in text.splitlines()] == ["x" * 30, f"  b {'y' * 30}"]
+    """Seven rows of two cells of 30 characters in 40 columns; an empty cell is not told."""
+    text = printed(Rows(("a", "b", "c"), [("x" * 30, "y" * 30, "")] * 7), width=40)
+    assert [line.rstrip() for line in text.splitlines()] == ["x" * 30, f"  b {'y' * 30}"] * 7
+
+
+def test_the_space_around_cells_goes_before_the_table_does() -> None:
+    """Three columns of 10 need 3 * 10 + 4 characters without space around them, and 6 more with it."""
+    table = Rows(("a", "b", "c"), [("x" * 10,) * 3] * 7)
+    assert "│ xxxxxxxxxx │" in printed(table, width=40)
+    assert "│xxxxxxxxxx│" in printed(table, width=34)
+    assert "│" not in printed(table, width=33)
+
+
+def test_a_table_of_few_rows_is_turned_where_its_columns_do_not_fit() -> None:
+    """Nine columns in 40 characters: two rows stand side by side, and a column that says nothing is left out."""
+    names = [f"column {n}" for n in range(9)]
+    rows = [("one", *"1234567", ""), ("two", *"abcdefg", "")]
+    lines = [line.strip("│┃ ").split() for line in printed(Rows(names, rows), width=40).splitlines()]
+    assert ["column", "0", "┃", "one", "┃", "two"] in lines
+    assert ["column", "7", "│", "7", "│", "g"] in lines
+    assert "column 8" not in printed(Rows(names, rows), width=40)
 
 
 def test_a_flexible_column_folds_first() -> None:

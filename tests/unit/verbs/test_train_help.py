@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from postgrad.methods import METHODS
 from postgrad.objectives import CHANNELS
-from postgrad.run.outline import outline
+from postgrad.run.outline import headline, outline
 from postgrad.run.plugins import resolve
 from postgrad.run.recipes import recipe_names
 from postgrad.verbs.train import command
@@ -59,9 +60,15 @@ def test_keys_of_a_section_that_may_be_left_out_are_required_with_it() -> None:
     assert "policy's own answers. (required with rehearsal)" in page
 
 
-def test_a_section_is_opened_and_a_constant_is_told_by_its_value() -> None:
+def test_a_section_is_opened() -> None:
     told = {line.path: line.default for line in outline(CHANNELS["divergence"]).fields}
-    assert (told["tile"], told["teacher.kind"]) == ("default 2097152", "default live")
+    assert told["teacher.kind"] == "default live"
+
+
+def test_a_constant_is_told_by_its_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "losses_of_mine.py").write_text("WIDTH = 1 << 21\n\nclass Mine:\n    tile: int = WIDTH\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [line.default for line in outline("losses_of_mine:Mine").fields] == ["default 2097152"]
 
 
 def test_a_recipe_stands_for_its_method() -> None:
@@ -100,3 +107,20 @@ def test_neither_torch_nor_yaml_is_loaded_for_the_lists() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_arrays_are_not_loaded_for_the_keys_of_any_method() -> None:
+    """A page is asked for again and again: it must not wait for libraries that only a training needs."""
+    code = (
+        "import sys; from postgrad.methods import METHODS; from postgrad.verbs.train_help import topics\n"
+        "for name in METHODS: topics([name])\n"
+        "print(sorted({'torch', 'numpy', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_headline_is_the_first_paragraph_of_the_docstring() -> None:
+    """Read from the class's own lines, it is what the whole module's tree says."""
+    for target in (*METHODS.values(), *CHANNELS.values()):
+        assert headline(target) == outline(target).summary.removesuffix(".") != ""
