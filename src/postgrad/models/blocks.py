@@ -105,6 +105,9 @@ def block_attention(
         return dense_found
     if settings.get("softcap") is not None or settings.get("s_aux") is not None:
         raise ValueError("block attention knows neither soft-capping nor sinks")  # the self-check then says so
+    if torch.is_autocast_enabled(query.device.type):  # as it casts for torch's own attention: rotations leave fp32
+        lower = torch.get_autocast_dtype(query.device.type)
+        query, key, value = (part.to(lower) for part in (query, key, value))
     attend: Any = _BlockAttention.apply
     attended: Tensor = attend(query, key, value, attention_mask.blocks, scale)
     return attended.transpose(1, 2).contiguous(), None

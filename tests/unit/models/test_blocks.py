@@ -126,3 +126,19 @@ def test_a_policy_on_blocks_has_the_gradients_of_one_on_dense_masks(monkeypatch:
         (found * slope_TD).sum().backward()
     for a, b in zip(ours.model.parameters(), dense.model.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-3, atol=1e-4 * float(b.grad.abs().max()))
+
+
+def test_under_autocast_it_is_as_near_to_fp32_as_dense_masks_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Projections come in bfloat16 and rotations in fp32: the kernel gets one type, as torch's own attention does."""
+    forest = random_forest(5)
+    hidden = {}
+    for attention in ("auto", "dense"):
+        monkeypatch.setenv("POSTGRAD_ATTENTION", attention)
+        policy = load_policy("tiny-random")
+        hidden["exact"] = policy.hidden_TD(forest).detach()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = policy.hidden_TD(forest)
+        found.sum().backward()
+        hidden[attention] = found.detach()
+    errors = {attention: float((hidden[attention] - hidden["exact"]).norm()) for attention in ("auto", "dense")}
+    assert 0 < errors["auto"] < 1.5 * errors["dense"] < 0.05 * float(hidden["exact"].norm())
