@@ -11,6 +11,7 @@ import torch
 
 from postgrad.core.annotation import CrossEntropyItem, DivergenceItem, PolicyGradientItem, PreferenceItem, Span, Unit
 from postgrad.core.forest import build_forest, pack
+from postgrad.models.machine import bf16_is_faster
 from postgrad.models.policy import Policy
 from postgrad.models.sampler import Sample, generate
 from postgrad.models.score import token_logprobs
@@ -31,7 +32,7 @@ def preference(settings: Settings) -> Step:
         item = PreferenceItem(span(0, pair.prompt, pair.chosen), span(1, pair.prompt, pair.rejected))
         return Unit(((*pair.prompt, *pair.chosen), (*pair.prompt, *pair.rejected)), (item,))
 
-    return trained(bodies.policy(settings), [unit(pair) for pair in pairs(settings)], {"preference": {"beta": 0.1}})
+    return trained(settings, bodies.policy(settings), [unit(pair) for pair in pairs(settings)], "preference", beta=0.1)
 
 
 def grpo(settings: Settings) -> Step:
@@ -46,7 +47,7 @@ def grpo(settings: Settings) -> Step:
             nodes = path[list(scored.positions)]
             behaviour = token_logprobs(policy.head, policy.hidden_TD(forest), forest, nodes).numpy()
         units.append(Unit(unit.branches, (PolicyGradientItem(scored, credit, behaviour, settings["C"]),)))
-    return trained(policy, units, {"policy_gradient": {"objective": "dr_grpo"}})
+    return trained(settings, policy, units, "policy_gradient", objective="dr_grpo")
 
 
 def distil(settings: Settings) -> Step:
@@ -59,7 +60,7 @@ def distil(settings: Settings) -> Step:
         )
         for tokens in data.completions
     ]
-    return trained(bodies.policy(settings), units, {"divergence": {"beta": 0.5}})
+    return trained(settings, bodies.policy(settings), units, "divergence", beta=0.5)
 
 
 def sft(settings: Settings) -> Step:
@@ -68,7 +69,7 @@ def sft(settings: Settings) -> Step:
         Unit((tuple(tokens),), (CrossEntropyItem(Span(0, tuple(range(1, len(tokens))))),))
         for tokens in documents(settings)
     ]
-    return trained(bodies.policy(settings), units, {"cross_entropy": {}})
+    return trained(settings, bodies.policy(settings), units, "cross_entropy")
 
 
 def rollout(settings: Settings) -> Step:
@@ -101,18 +102,24 @@ def span(branch: int, prompt: Sequence[int], tokens: Sequence[int]) -> Span:
     return Span(branch, tuple(range(len(prompt), len(prompt) + len(tokens))))
 
 
-def trained(policy: Policy, units: Sequence[Unit], channels: dict[str, dict[str, Any]]) -> Step:
-    """A step's loss and gradients, as the training loop computes them."""
-    built, _ = build_channels(channels)
-    counts = {channel.name: channel.count(units) for channel in built}
+def trained(settings: Settings, policy: Policy, units: Sequence[Unit], name: str, **channel: Any) -> Step:
+    """A step's loss and gradients by the channel of that name, as the training loop computes them."""
+    [built], _ = build_channels({name: channel})
+    counts = {name: built.count(units)}
 
     def step() -> Outcome:
         policy.model.zero_grad(set_to_none=True)
-        tallies = Backward(policy, built, counts, autocast=False).run(pack(units, budget=BUDGET))
-        name = built[0].name
+        tallies = Backward(policy, [built], counts, autocast=settings.get("bf16", False)).run(
+            pack(units, budget=BUDGET)
+        )
         return {"loss": tallies[name].loss / counts[name], "model": policy.model}
 
     return step
+
+
+def precision(settings: Settings) -> Step:
+    """Whether products in bf16 are faster than in fp32 on this machine."""
+    return lambda: {"bf16": int(bf16_is_faster(torch.device("cpu")))}
 
 
 def products(settings: Settings) -> Step:

@@ -1,7 +1,7 @@
 """TRL's arm of the training cases: its own trainers, and their `compute_loss` on batches made by their own collators.
 
 `checkpointing` is TRL's default, off when tuned. bf16, also its default, is on only where products in it are faster
-than in fp32: on a CPU without them it would cost TRL a factor that says nothing about its code.
+than in fp32 (`ours.precision`): on a CPU without them it would cost TRL a factor that says nothing about its code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from peft import LoraConfig
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from postgrad.models.machine import bf16_is_faster
 from postgrad.models.tiny import byte_tokenizer
 from training import bodies
 from training.data import Settings, documents, group, pairs
@@ -174,12 +173,11 @@ def made(kind: Any, config: Any, settings: Settings, rows: list[dict[str, str]],
 
 def stepping(trainer: Any, settings: Settings, losses: Callable[[], Iterator[Tensor]]) -> Step:
     """Forward and backward; each micro-batch's backward pass comes before the next one's forward pass."""
-    bf16 = bool(settings.get("checkpointing")) and bf16_is_faster(torch.device("cpu"))
 
     def step() -> dict[str, Any]:
         trainer.model.zero_grad(set_to_none=True)
         total = 0.0
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.get("bf16", False)):
             for loss in losses():
                 torch.autograd.backward([loss])
                 total += float(loss)
