@@ -3,6 +3,7 @@
 The head runs on chunks of positions. The last ones, which the backward pass needs first, keep their logits: as many as
 `KEPT_LOGITS` says, but at least one chunk. All others are computed again in the backward pass, so peak memory is a few
 chunks of logits whatever N is. A chunk's gradient is written in closed form, softmax minus one-hot, into one buffer.
+A head that is trained costs a pass over its whole gradient for every chunk, so its chunks are as large as may be kept.
 
 Shapes: T tokens of the forest, N scored nodes, D hidden width, V vocabulary.
 """
@@ -23,6 +24,8 @@ from postgrad.core.forest import Forest
 HeadFunction = Callable[[Tensor], Tensor]
 KEPT_LOGITS = 1 << 25
 """Most logits that wait for the backward pass, unless a single chunk has more: 128 MB in fp32."""
+CHUNK = 256
+"""Positions of one product with the head: 50 MB of logits in fp32 at a vocabulary of 49k."""
 
 
 def token_logprobs(
@@ -31,7 +34,7 @@ def token_logprobs(
     forest: Forest,
     nodes_N: Sequence[int] | NDArray[np.int64],
     *,
-    chunk: int = 256,
+    chunk: int | None = None,
     temperature: float = 1.0,
 ) -> Tensor:
     """Log-probability of each node's token given its ancestors, at `temperature`: (N,), nats, fp32.
@@ -41,7 +44,7 @@ def token_logprobs(
         hidden_TD: hidden states in forest order, as `Policy.hidden_TD`.
         forest: the forest that `hidden_TD` belongs to.
         nodes_N: indices of the scored tokens; none may be a root, which has nothing before it.
-        chunk: positions whose logits are held at one time.
+        chunk: positions whose logits are held at one time; None is `CHUNK`, or more beside a head that is trained.
         temperature: the logits are divided by it.
     """
     nodes = np.asarray(nodes_N, dtype=np.int64)
@@ -57,10 +60,10 @@ def token_logprobs(
 
     if not len(nodes):
         return hidden_TD.new_zeros(0, dtype=torch.float32)
-    parts, starts = list[Tensor](), range(0, len(nodes), chunk)
-    kept = _kept_chunks(head, before_ND, chunk) if torch.is_grad_enabled() and len(starts) > 1 else len(starts)
+    rows, kept = _chunks(head, before_ND, chunk)
+    parts, starts = list[Tensor](), range(0, len(nodes), rows)
     for place, start in enumerate(starts):
-        hidden_CD, targets_C = before_ND[start : start + chunk], targets_N[start : start + chunk]
+        hidden_CD, targets_C = before_ND[start : start + rows], targets_N[start : start + rows]
         if place < len(starts) - kept:
             parts.append(checkpoint(score, hidden_CD, targets_C, use_reentrant=False, preserve_rng_state=False))
         else:
@@ -68,10 +71,16 @@ def token_logprobs(
     return torch.cat(parts)
 
 
-def _kept_chunks(head: HeadFunction, hidden_ND: Tensor, chunk: int) -> int:
-    with torch.no_grad():
-        width = head(hidden_ND[:1]).shape[-1]
-    return max(1, KEPT_LOGITS // (chunk * width))
+def _chunks(head: HeadFunction, hidden_ND: Tensor, chunk: int | None) -> tuple[int, int]:
+    """Positions of a chunk, and how many chunks keep their logits."""
+    rows = chunk or CHUNK
+    if len(hidden_ND) <= rows or not torch.is_grad_enabled():
+        return rows, len(hidden_ND)
+    logits_1V = head(hidden_ND[:1].detach())
+    most = KEPT_LOGITS // logits_1V.shape[-1]
+    if chunk is None and logits_1V.requires_grad:
+        rows = max(rows, most)
+    return rows, max(1, most // rows)
 
 
 class _Chosen(torch.autograd.Function):

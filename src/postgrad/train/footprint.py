@@ -24,15 +24,14 @@ from torch import nn
 
 from postgrad.core.errors import ConfigError
 from postgrad.models.adapter.config import AdapterConfig
-from postgrad.models.score import KEPT_LOGITS
+from postgrad.models.score import CHUNK, KEPT_LOGITS
 from postgrad.models.skeleton import NotCounted, pass_cost, skeleton
 from postgrad.objectives.teaching import Teacher
-from postgrad.objectives.tiles import tile_for
+from postgrad.objectives.tiles import TILE
 from postgrad.train.channels import build_channels
 from postgrad.train.config import TrainConfig
 from postgrad.train.groups import Group, make_groups
 from postgrad.train.memory import uses_reference
-from postgrad.train.scoring import CHUNK
 from postgrad.train.teachers import COPIES
 
 FLOAT = 4
@@ -102,8 +101,8 @@ def footprint(model: str, adapter: AdapterConfig | None, config: TrainConfig, *,
         activations = 0 if config.memory.offload else chosen.kept
         vocabulary, width = _head(bones)
         head_gradients = vocabulary * width if _head_trains(bones) else 0
-        logits = min(budget * vocabulary, max(tile_for(head_gradients), CHUNK * vocabulary))
         kept = min(budget * vocabulary, max(KEPT_LOGITS, CHUNK * vocabulary))
+        logits = kept if head_gradients else min(budget * vocabulary, max(TILE, CHUNK * vocabulary))
         working_set = plain.largest + FLOAT * (kept + 2 * logits + 3 * head_gradients)
         reference = uses_reference(config)
         head = (6 if _head_trains(bones) else 4) + 2 + 2 * reference  # the chunk is computed again in the backward pass

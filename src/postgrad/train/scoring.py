@@ -19,8 +19,6 @@ from postgrad.objectives.channel import IntsN, Scored
 from postgrad.train.contracts import TrainablePolicy
 from postgrad.train.teachers import Teachers
 
-CHUNK = 256  # scored tokens that share one head product: 50 MB of logits at a vocabulary of 49k
-
 
 def scored_forest(
     policy: TrainablePolicy, forest: Forest, hidden_TD: Tensor, *, teachers: Teachers | None = None
@@ -53,5 +51,5 @@ class _Scorer:
         if not len(nodes_N):
             return hidden_TD.new_zeros(0, dtype=torch.float32)
         once, inverse_N = np.unique(nodes_N, return_inverse=True)
-        logprobs = token_logprobs(self.policy.head, hidden_TD, self.forest, once, chunk=CHUNK)
+        logprobs = token_logprobs(self.policy.head, hidden_TD, self.forest, once)
         return logprobs[torch.from_numpy(inverse_N).to(logprobs.device)]

@@ -46,6 +46,29 @@ def test_chunks_change_nothing(tiny: Policy, chunk: int, kept: int, monkeypatch:
     torch.testing.assert_close(ours_gradient, plain_gradient)
 
 
+@pytest.mark.parametrize(("trained", "rows"), [(False, [1, 2, 2, 2, 1, 2, 2]), (True, [1, 4, 3, 4])])
+def test_beside_a_trained_head_chunks_are_as_large_as_may_be_kept(
+    trained: bool, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """7 positions, 5 outcomes, 20 logits to keep: 4 rows of a trained head, where a frozen one has chunks of 2.
+
+    One row finds out about the head. Of 4 chunks the last 2 are kept, of 2 the last; those before are computed again.
+    """
+    monkeypatch.setattr(score, "CHUNK", 2)
+    monkeypatch.setattr(score, "KEPT_LOGITS", 20)
+    head, asked = torch.nn.Linear(3, 5).requires_grad_(trained), []
+
+    def counted(hidden_CD: torch.Tensor) -> torch.Tensor:
+        asked.append(len(hidden_CD))
+        found: torch.Tensor = head(hidden_CD)
+        return found
+
+    forest = build_forest([Unit((tuple(0 for _ in range(8)),))])
+    hidden_TD = torch.randn(8, 3, requires_grad=True)
+    token_logprobs(counted, hidden_TD, forest, range(1, 8)).sum().backward()
+    assert asked == rows
+
+
 def test_no_nodes_give_no_scores(tiny: Policy) -> None:
     forest = build_forest([Unit(((5, 6),))])
     assert token_logprobs(tiny.head, tiny.hidden_TD(forest), forest, []).shape == (0,)
