@@ -45,7 +45,7 @@ def tree_hidden_TD(model: SplitModel, forest: Forest, *, scheme: Scheme, causal_
         return_dict=True,
     )
     hidden_1TD: Tensor = output.last_hidden_state
-    return hidden_1TD[0]
+    return hidden_1TD.squeeze(0)
 
 
 def forest_masks(model: SplitModel, forest: Forest, *, scheme: Scheme, causal_only: bool = False) -> Any:

@@ -24,6 +24,8 @@ from postgrad.core.forest import Forest
 HeadFunction = Callable[[Tensor], Tensor]
 KEPT_LOGITS = 1 << 25
 """Most logits that wait for the backward pass, unless a single chunk has more: 128 MB in fp32."""
+TILE = 1 << 21
+"""Logits that a CPU's cache holds beside others: 8 MB in fp32."""
 CHUNK = 256
 """Positions of one product with the head: 50 MB of logits in fp32 at a vocabulary of 49k."""
 
@@ -84,11 +86,11 @@ def _chunks(head: HeadFunction, hidden_ND: Tensor, chunk: int | None) -> tuple[i
 
 
 class _Chosen(torch.autograd.Function):
-    """log softmax(logits)[target] of every row; the gradient takes one buffer and three passes over it."""
+    """log softmax(logits)[target] of every row; the gradient takes one buffer, which is written tile by tile."""
 
     @staticmethod
     def forward(ctx: Any, logits_CV: Tensor, targets_C: Tensor) -> Tensor:
-        sums_C = torch.logsumexp(logits_CV, dim=1)
+        sums_C = torch.cat([torch.logsumexp(tile_RV, dim=1) for tile_RV in logits_CV.split(_tile_rows(logits_CV))])
         ctx.save_for_backward(logits_CV, targets_C, sums_C)
         return logits_CV.gather(1, targets_C[:, None])[:, 0] - sums_C
 
@@ -96,5 +98,13 @@ class _Chosen(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
         logits_CV, targets_C, sums_C = ctx.saved_tensors
-        slopes_CV = (logits_CV - sums_C[:, None]).exp_().mul_(-upstream[0][:, None])
-        return slopes_CV.scatter_add_(1, targets_C[:, None], upstream[0][:, None]), None
+        slopes_CV, upstream_C1 = torch.empty_like(logits_CV), upstream[0][:, None]
+        tiles = (whole.split(_tile_rows(logits_CV)) for whole in (logits_CV, sums_C[:, None], upstream_C1, slopes_CV))
+        for logits_RV, sums_R1, upstream_R1, slopes_RV in zip(*tiles, strict=True):
+            torch.sub(logits_RV, sums_R1, out=slopes_RV).exp_().mul_(-upstream_R1)
+        return slopes_CV.scatter_add_(1, targets_C[:, None], upstream_C1), None
+
+
+def _tile_rows(logits_CV: Tensor) -> int:
+    """Rows that go through several passes before the next ones do: on a CPU those that its cache holds."""
+    return max(1, TILE // logits_CV.shape[1]) if logits_CV.device.type == "cpu" else max(1, len(logits_CV))

@@ -57,7 +57,7 @@ class SplitModel:
     def head(self, hidden_ND: Tensor) -> Tensor:
         """Logits (N, V) of `hidden_ND` in fp32, exactly as the model computes its own."""
         logits_1NV: Tensor = self._whole(inputs_embeds=hidden_ND[None], use_cache=False, return_dict=True).logits
-        return logits_1NV[0].float()
+        return logits_1NV.squeeze(0).float()  # an index would make a buffer of zeros in the backward pass
 
 
 class _PassOn(nn.Module):
