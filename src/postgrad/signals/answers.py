@@ -11,20 +11,24 @@ import re
 
 from postgrad.signals.commands import about_files, path_of
 from postgrad.signals.evidence import Evidence
-from postgrad.signals.faults import text_fault
+from postgrad.signals.fault_texts import text_fault
 from postgrad.signals.outcomes import json_object
 from postgrad.signals.wordings import BUSY_OR_LIMITED, ERROR_WORD, NETWORK_DOWN, NO_SUCH_FILE, PERMISSION_DENIED
 
 ANSWERED_ERROR = re.compile(
-    rf"\A\W*{ERROR_WORD}(?:\s?[:：]|\s+(?:executing|calling|running|reading|while|during|in|at|al|beim|lors)\b)", re.I
+    rf"\A\W*(?:#+ \w+\W+)?{ERROR_WORD}"
+    r"(?:\s?[:：]|\s+(?:executing|calling|running|reading|while|during|in|at|al|beim|lors)\b)",
+    re.I,
 )
-"""An answer that begins with the word "error"."""
+"""An answer that begins with the word "error", under a headline or without one."""
 # An answer that begins with an exception, an HTTP status, or a verb of failing.
 _RAISED = re.compile(
     r"\A\W*(?:Traceback \(most recent call last"
     r"|(?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Fault|Timeout)\b\s*[:(\n]"
     r"|(?:[a-z_]\w*\.)*(?:errors|exceptions)\.[A-Z]\w+:"
     r"|(?:HTTP(?:/[\d.]+)?\W{0,2}(?:error|status(?: code)?)?\W{0,3})[45]\d\d\b|[45]\d\d (?:client|server) error"
+    r"|4\d\d (?i:bad request|unauthorized|forbidden|not found|conflict|gone|unprocessable \w+|method not allowed)\b"
+    r"|5\d\d (?i:internal server error|not implemented|bad gateway|service unavailable|gateway time-?out)\b"
     r"|(?:\w+ ){0,3}(?:request|call|query|command) failed\b"
     r"|(?:api|request|response|server|http) (?:error|returned|responded with)\b.{0,40}\b[45]\d\d\b)",
 )
@@ -43,6 +47,9 @@ _FRAMED_ERROR = re.compile(
 )
 _OUTSIDE = (BUSY_OR_LIMITED, NETWORK_DOWN)
 _ONLY_THE_WORD = re.compile(rf"\W*{ERROR_WORD}\W*")
+_ERROR_KEY = re.compile(ERROR_WORD)
+_GOOD_CODES = (None, 0, 1, 200, "0", "200", "OK", "ok", "SUCCESS", "success")
+_ERROR_LISTS = ("errors", "errorMessages", "error_messages")
 _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "cod")
 _FEW_ROWS, _FEW_KEYS, _SHORT = 3, 6, 600
 
@@ -105,8 +112,24 @@ def _error_object(value: dict[str, object], *, trusted: bool) -> bool:
     wrapped = isinstance(inner, dict) and value.keys() <= {"name", "content", "tool_call_id", "role"}
     if wrapped and isinstance(inner, dict):
         return _error_object(inner, trusted=False)
-    failed = failed or value.get("type") == "error" or bool(value.get("error"))
+    failed = failed or value.get("type") == "error" or _names_error(value) or _lists_errors(value)
     return failed or value.keys() == {"detail"} or _http_error(value)  # web frameworks say what is wrong as `detail`
+
+
+def _names_error(value: dict[str, object]) -> bool:
+    """``{"error": "..."}``, in any language; or a code that is no success, with a message and nothing else."""
+    if any(given and _ERROR_KEY.fullmatch(name) for name, given in value.items()):
+        return True
+    code, given = value.get("code"), {name for name, inner in value.items() if inner not in (None, "", [], {})}
+    told = given - {"code", "request_id", "requestId", "details", "field"}
+    return code not in _GOOD_CODES and bool(told) and told <= {"message", "msg"}
+
+
+def _lists_errors(value: dict[str, object]) -> bool:
+    """``{"errors": [...], "data": null}``: beside the errors the object gives nothing."""
+    listed = [name for name in _ERROR_LISTS if value.get(name)]
+    rest = (given for name, given in value.items() if name not in (*_ERROR_LISTS, *_STATUS_KEYS, "message"))
+    return any(isinstance(value[name], list | dict) for name in listed) and not any(rest)
 
 
 def _http_error(value: dict[str, object]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from postgrad.core.message import ToolCall
@@ -43,6 +43,8 @@ _SHELLS = re.compile(r"bash|shell|terminal|exec|command|cmd|powershell|\brun\b|p
 _CODES = re.compile(
     r"python|ipython|jupyter|notebook|code_?interpreter|execute_?code|code_?execution|run_?code|repl\b", re.IGNORECASE
 )
+_SHELL = re.compile(r"(?:.*[\\/])?(?:(?:ba|z|da|k|fi|c|tc)?sh|cmd|powershell|pwsh)(?:\.exe)?", re.IGNORECASE)
+_LINE_FOLLOWS = frozenset(["-c", "-lc", "-ic", "-ilc", "/c", "/k", "-command"])
 _KEYS = re.compile(r"C-\w|\^[A-Z]|q|y|n", re.IGNORECASE)
 _AWAITS = re.compile(
     r"\A(?:task_?output|bash_?output|get_?(?:terminal|command|process)_?output|command_status|wait\w*|sleep|poll\w*"
@@ -61,10 +63,15 @@ def command_of(call: ToolCall) -> str | None:
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             if key == "commands":
                 return "\n".join(value)
-            shell = len(value) == 3 and value[1] in ("-c", "-lc", "-Command", "/c", "-ic", "-ilc")
-            return str(value[2]) if shell else shlex.join(value)
+            return str(value[-1]) if _starts_a_shell(value) else shlex.join(value)
     only = arguments.get("input") if _SHELLS.search(call.name) else None
     return only if isinstance(only, str) else None
+
+
+def _starts_a_shell(words: Sequence[str]) -> bool:
+    """``bash -lc LINE``, ``powershell.exe -NoProfile -Command LINE``: a shell, options, and a line for it."""
+    named = len(words) > 2 and _SHELL.fullmatch(words[0]) is not None
+    return named and words[1][:1] in "-/" and words[-2].lower() in _LINE_FOLLOWS
 
 
 def code_of(call: ToolCall) -> str | None:

@@ -1,8 +1,7 @@
-"""Words of the user: did somebody type them, do they speak about the work, do they take it back?
+"""Words of the user: did somebody type them, do they speak about the work, and where do they stand in a refusal?
 
 Texts in the user's role are often the application's: stop markers, notices, environment blocks, local commands. What
-is left is the user's. `corrects` knows the plain ways to say "not that" (rule 10) in the languages of the table; it is
-a cheap pattern of low confidence, and its sites are never learnt from by themselves.
+is left is the user's. Whether the words take back a finished answer is said by `objections`.
 """
 
 from __future__ import annotations
@@ -47,47 +46,10 @@ _WANTS_TO_ASK = re.compile(r"\s*The user wants to clarify", re.IGNORECASE)
 _USER_EDIT = re.compile(
     r"\A.{0,300}?the user (?:has )?(?:made|applied) the following (?:updates|edits|changes"
     r"|modifications)\b[^\n]*\n(?P<words>.*)"
+    r"|\A[^\n]{0,400} User modified the [^\n]{0,60}content`? to be: ?(?P<modified>.*)"
     r"|<user_?edits?>\s*(?P<tagged>.*?)\s*</user_?edits?>",
     re.IGNORECASE | re.DOTALL,
 )
-_CORRECTS = re.compile(
-    r"\A\W*((that|this|it)('s| is| was) |still |the )?(wrong|incorrect)\b|\b(you|u) misunder(stood|stand)"
-    r"|\A\W*(no(?! (problem|worries|need|rush|hurry|thanks|thank you|questions?|objections?|further|more|other|idea"
-    r"|comments?|changes?|issues?|doubt|wonder|está mal|hay|te preocupes)\b)|not(?! (bad|yet|sure|only|really|at all"
-    r"|necessarily|a problem|to worry|that i)\b)"
-    r"|nope|nein|non|нет|不对|不對|不是|不行|错了|錯了|いや|違い?ます?|違う|아니|não)(?=[\s,.!:;，。、！–—]|-(?!\w)|\Z)"
-    r"|\b(not that|not what i|(that|this|it)'?s (not(?! bad)|wrong|incorrect|broken)"
-    r"|(is|was|are|looks?|still) (wrong|incorrect"
-    r"|broken|failing)"
-    r"|still (not|does ?n[o']t|fails|broken|the same|getting|see)|does ?n[o']t (work|help|compile|run)"
-    r"|did ?n[o']t (work|help|fix|ask)"
-    r"|you (forgot|missed|broke|removed|deleted|ignored|should(n't| not) have|were supposed)|instead[.!]|undo|revert"
-    r"|roll ?back|redo"
-    r"|try again|i (said|meant|asked|told)|why did you|(don'?t|do not|never) (do|use|change|touch|remove|delete|add)"
-    r"|(put|change|move) (it|them|that|this) back|leave .{1,40} alone)\b"
-    r"|\b(das ist falsch|ich meinte|stimmt (so )?nicht|funktioniert (immer noch )?nicht|geht (immer noch )?nicht"
-    r"|du hast .{0,40}vergessen|nicht das"
-    r"|mach das rückgängig|rückgängig|stattdessen|sondern|immer noch)\b"
-    r"|\b(ce n'est pas (ça|correct|ce que)|c'est faux|je voulais dire|ne (marche|fonctionne) (toujours )?pas"
-    r"|tu as oublié"
-    r"|vous avez oublié|annule|au lieu de"
-    r"|plutôt que)\b"
-    r"|\b(eso no|no es (eso|correcto|lo que)|(?<!no )está mal|quería decir|no funciona|sigue (sin|fallando|dando)"
-    r"|(todavía|aún) (no|falla|da)|olvidaste|deshaz|en lugar de"
-    r"|en vez de)\b"
-    r"|\b(não (é|está|funciona)|está errado|ainda não|esqueceu|desfaça|em vez de)\b|\b(non (è|va|funziona)|sbagliato"
-    r"|ancora non|annulla|invece di)\b"
-    r"|(это не то|\A\W*не то|неправильно|не работает|всё ещё|все еще|ты забыл|вы забыли|отмени|верни|вместо)"
-    r"|(不对|不對|是错|是錯|不是这|不是這|还是不|還是不|仍然|没有用|沒有用|不起作用|忘了|忘记|忘記|撤销|撤銷|恢复|恢復|而不是|错误的|錯誤的|重新|改回)"
-    r"|(違います|違う|そうじゃな|ではなく|まだ(動|でき|直)|動きません|動かない|忘れて|元に戻|やり直)"
-    r"|(아니라|틀렸|여전히|안 ?돼|안 ?됩|되돌려|잊었)",
-    re.IGNORECASE,
-)
-
-
-# A question about the matter takes nothing back, whatever its words: "How do I undo a commit?"
-_ASKS = re.compile(r"\A\W*(how (do|can|does|would|to)|what (is|does|are|would)|is (it|there)|does)\b", re.IGNORECASE)
-_STILL = re.compile(r"\b(still|again|wrong|broken)\b", re.IGNORECASE)
 _LONGEST = 8000  # characters of a text that are looked at
 
 
@@ -125,12 +87,4 @@ def words_in_refusal(text: str) -> str:
 def user_edit(text: str) -> str:
     """The changes that the user made to an edit before accepting it, "" if none."""
     found = _USER_EDIT.search(text[:_LONGEST])
-    return ((found["words"] or found["tagged"]) or "").strip() if found else ""
-
-
-def corrects(text: str) -> bool:
-    """Whether a follow-up text negates, redoes or takes back; judged by its first sentences."""
-    opening = text.lstrip()[:400]
-    return _CORRECTS.search(opening) is not None and (
-        _ASKS.match(opening) is None or _STILL.search(opening) is not None
-    )
+    return (found["words"] or found["modified"] or found["tagged"] or "").strip() if found else ""

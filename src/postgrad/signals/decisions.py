@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from postgrad.core.message import Message, Text
 from postgrad.core.prefix import common
 from postgrad.core.trace import Step
-from postgrad.signals.corrections import corrects, is_local_command, only_goes_on, typed, words_in_refusal
+from postgrad.signals.corrections import is_local_command, only_goes_on, typed, words_in_refusal
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
+from postgrad.signals.objections import objects
 from postgrad.signals.outcomes import json_object
 from postgrad.signals.rules import Verdict, is_wait
 
@@ -33,6 +34,7 @@ _NOTICE = re.compile(
     rf"{_NO}|reject|permission|approv|\A\W*(tool|call|the (tool|call|command|operation|action))\b|[<{{\[]",
     re.IGNORECASE,
 )
+_ASKED_BACK = re.compile(r"[?？]\W*\Z")
 _LONGEST_REASON = 2000  # characters
 _STOPPED = re.compile(r"\A\W*request interrupted by user", re.IGNORECASE)
 
@@ -76,7 +78,8 @@ def next_words(history: History, step: Step, *, after: int) -> str:
 def follow_up(history: History, step: Step) -> tuple[str, int] | None:
     """The user's next words, with their record, where they take back what `step` did at the end of a turn."""
     found = next(iter(_typed_texts(history, step, after=-1)), None)
-    return found if found is not None and corrects(found[0]) else None
+    asked = _ASKED_BACK.search(step.action.text) is not None
+    return found if found is not None and objects(found[0], answers=asked) else None
 
 
 def _typed_texts(history: History, step: Step, *, after: int) -> Iterable[tuple[str, int]]:

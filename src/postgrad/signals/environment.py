@@ -46,6 +46,12 @@ _LOCAL_SERVER = Phrases(r"connection refused|ECONNREFUSED|failed to connect to (
 _OUTSIDE = (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)
 # The server was reached and does not know what was asked for.
 _ANSWERED = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[0456]|1\d|2[0-8])\b", re.IGNORECASE)
+# Programs that say with their exit code alone that the network let them down.
+_NETWORK_CODES = {"curl": (5, 6, 28, 35, 56), "wget": (4,)}
+# A page that its server keeps from programs, or from strangers.
+_KEPT_FROM_US = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[137]|51)\b", re.IGNORECASE)
+LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
+"""How a shell complains that it cannot go to a folder."""
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
 _EDGE = 3000
 
@@ -58,6 +64,10 @@ def lacks(evidence: Evidence) -> bool:
         return bool(
             TIMED_OUT.search(text[:300]) or BUSY_OR_LIMITED.search(text[:300]) or NETWORK_DOWN.search(text[:300])
         )
+    if "url" in (evidence.call.arguments or {}) and _KEPT_FROM_US.search(text[:300]):
+        return True
+    if evidence.outcome.code in _NETWORK_CODES.get((evidence.programs or ("",))[-1], ()):
+        return True
     if evidence.outcome.code == 124 or _unknown_program(evidence, text) or _unknown_module(evidence, text):
         return True
     outside = (BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART) if _ANSWERED.search(text) else _OUTSIDE
@@ -86,10 +96,16 @@ def _unknown_module(evidence: Evidence, text: str) -> bool:
     return bool(found) and not any(name.split(".")[0].lower() in evidence.session_names for name in found)
 
 
+def is_lost(text: str) -> bool:
+    """The shell cannot go to the folder that the model named, and says no more: what was to come did not begin."""
+    rows = text.strip().splitlines()
+    return len(rows) == 1 and LOST.match(rows[0]) is not None
+
+
 def _build_cannot_start(evidence: Evidence, text: str) -> bool:
     """A build system that fails before it comes to any source file cannot run in this place."""
     deciding = [name for name in evidence.programs if name in _BUILDS]
-    if not deciding or deciding[-1] != evidence.programs[-1]:
+    if not deciding or deciding[-1] != evidence.programs[-1] or is_lost(text):
         return False
     asked = NO_RULE.search(text) is not None and re.search(r"['\"`»«“]Makefile", text) is None
     if asked or re.search(r"(?:invalid|unknown|unrecogni[sz]ed) option", text):

@@ -10,7 +10,7 @@ import re
 
 from postgrad.core.trace import Event, Step
 from postgrad.signals.decisions import STOPS, next_words, verdict_on_words
-from postgrad.signals.faults import text_fault
+from postgrad.signals.fault_texts import text_fault
 from postgrad.signals.history import History
 from postgrad.signals.rules import Verdict
 from postgrad.signals.site import Site

@@ -24,7 +24,7 @@ from postgrad.core.trace import Step, Trace
 from postgrad.signals.actions import same_action
 from postgrad.signals.agreement import Agreement
 from postgrad.signals.difference import difference_hint
-from postgrad.signals.faults import first_words
+from postgrad.signals.fault_texts import first_words
 from postgrad.signals.hint_writer import HintWriter
 from postgrad.signals.hints import environment_hint, gold_hint, kind_hint
 from postgrad.signals.preferences import BY_MAJORITY, Choice

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from postgrad.core.actor import Actor, Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.faults import first_words
+from postgrad.signals.fault_texts import first_words
 from postgrad.signals.shown import shown
 from postgrad.signals.site import Site
 

@@ -12,7 +12,8 @@ import re
 from postgrad.core.canonical import canonical_json
 from postgrad.core.message import Message, ToolCall
 from postgrad.core.trace import Step, Trace
-from postgrad.signals.faults import Fault, call_fault, first_words, text_fault
+from postgrad.signals.fault_texts import first_words, text_fault
+from postgrad.signals.faults import Fault, call_fault
 from postgrad.signals.hint_templates import fault_hint, offer
 from postgrad.signals.sites import LEARNABLE, Site
 

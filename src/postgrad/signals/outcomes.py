@@ -43,7 +43,9 @@ _TAGS = re.compile(r"</?(?:output|stdout|stderr|output_head|output_tail|tool_use
 # The frame of a shell tool that lists what it knows: every field on its own line.
 _FIELDS = re.compile(r"^(?:Command|Directory|Working directory|Stdout|Stderr|Output|Error|Exit Code|Signal): ?", re.M)
 _EMPTY_FIELD = re.compile(
-    r"^(?:Directory|Error|Signal|Background PIDs|Process Group PGID|PGID): *(?:\(none\)|\(root\)|\d+|) *$\n?", re.M
+    r"^(?:Directory|Error|Signal|Background PIDs|Process Group PGID|PGID): *(?:\(none\)|\(root\)|\d+|) *$\n?"
+    r"|^(?:Wall time: [\d.]+ seconds|(?:Chunk ID|Original token count|Total output lines): \w+)$\n?",
+    re.M,
 )
 _EDGE_LINES = 8
 _LONGEST = 30_000  # characters kept at each end

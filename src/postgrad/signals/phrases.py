@@ -33,13 +33,13 @@ class Phrases:
     """The alternatives of an expression.
 
     Args:
-        pattern: as for `re.compile`.
+        patterns: as for `re.compile`, each one alternative or several with bars between them.
         flags: of `re`; without `re.VERBOSE`.
     """
 
-    def __init__(self, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> None:
+    def __init__(self, *patterns: str, flags: re.RegexFlag = re.IGNORECASE) -> None:
         assert not flags & re.VERBOSE
-        self._pattern, self._flags = pattern, flags
+        self._pattern, self._flags = "|".join(patterns), flags
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     def search(self, text: str) -> re.Match[str] | None:

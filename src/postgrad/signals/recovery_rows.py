@@ -14,7 +14,7 @@ from postgrad.core.message import Message, ToolCall
 from postgrad.core.record import Record
 from postgrad.core.trace import Step, Trace
 from postgrad.signals.actions import same_action
-from postgrad.signals.faults import first_words
+from postgrad.signals.fault_texts import first_words
 from postgrad.signals.made import Made, Source, pair_at, provenance
 from postgrad.signals.recoveries import recovering_call
 from postgrad.signals.sites import Site

@@ -14,15 +14,24 @@ from typing import Literal
 
 import msgspec
 
-from postgrad.signals.commands import names_path
-from postgrad.signals.environment import lacks
+from postgrad.signals.commands import about_files, names_path
+from postgrad.signals.environment import LOST, is_lost, lacks
 from postgrad.signals.evidence import Evidence
-from postgrad.signals.faults import call_fault, text_fault
+from postgrad.signals.fault_texts import text_fault
+from postgrad.signals.faults import call_fault
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.shell_programs import PROBES, SEARCHES, WAITS, is_check, is_test_run, programs
 from postgrad.signals.silent import REFUSED_CALL, fails_in_text
-from postgrad.signals.wordings import COMMAND_NOT_FOUND, NO_RULE, NO_SUCH_FILE, NOTHING_TO_DO, TIMED_OUT
+from postgrad.signals.wordings import (
+    COMMAND_NOT_FOUND,
+    NO_RULE,
+    NO_SUCH_FILE,
+    NOT_FOUND,
+    NOTHING_TO_DO,
+    PERMISSION_DENIED,
+    TIMED_OUT,
+)
 
 Verdict = Literal["real", "user_correction", "user_stop", "user_followup", "benign", "env", "cascade", "expected"]
 
@@ -53,22 +62,25 @@ _UNASKED = re.compile(
 _COMMIT_HOOK = Phrases(
     r"pre-commit|husky|lint-staged|lefthook|commitlint|hook id: |hook declined|remote rejected.{0,200}hook"
     r"|\bhooks?\b.{0,60}(failed|exited|declined)",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_SUGGESTS = Phrases(
-    r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして", re.IGNORECASE
-)
+_SUGGESTS = Phrases(r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして")
 _USAGE = Phrases(
     r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
     r"|command|subcommand)"
     r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)",
-    re.IGNORECASE | re.MULTILINE,
+    flags=re.IGNORECASE | re.MULTILINE,
 )
 _HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export", "set"})
 _SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
 _ASK_ONLY = frozenset({"test", "[", "[[", "which", "command -v", "test-path"})
-_NO_CODES = {"systemctl": (1, 3, 4), "getent": (1, 2), "ls-remote": (2,)}
-_LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
+_NO_CODES = {"systemctl": (1, 3, 4), "getent": (1, 2), "ls-remote": (2,), "man": (16,), "gh": (1, 8)}
+_LOOKS_UP = re.compile(r"find|search|look_?up", re.IGNORECASE)
+_ID = re.compile(r"(?:\A|_)ids?\Z|[a-z]Ids?\Z")
+_SHORT = 200  # characters
+_NOT_FOUND, _BY_SIGNAL = 127, 128
+_STOPPED = (130, 137, 143)  # by an interrupt, a kill, a request to end
+_CANNOT_OPEN = re.compile(r"\S*python\S*: can't open file ")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -165,7 +177,7 @@ def _is_tool_name(evidence: Evidence) -> bool:
 def failed_run(evidence: Evidence) -> Finding | None:
     """Rule 6. A test run, a type check or a build failed; whether it is a site depends on the edits before it."""
     line = evidence.line
-    if line is None or not (is_test_run(line) or is_check(line)) or _never_ran(evidence):
+    if line is None or not (is_test_run(line) or is_check(line)) or _never_ran(evidence) or _guessed_program(evidence):
         return None
     kind = "test_failed" if is_test_run(line) else "check_failed"
     if lacks(evidence):
@@ -177,9 +189,19 @@ def failed_run(evidence: Evidence) -> Finding | None:
 
 
 def _never_ran(evidence: Evidence) -> bool:
-    """`cd nowhere && pytest`: the run did not begin."""
-    rows = evidence.outcome.output.strip().splitlines()
-    return len(rows) == 1 and "cd" in evidence.programs[:-1] and _LOST.match(rows[0]) is not None
+    """`cd nowhere && pytest`, `python edit.py && pytest`: what had to go well before the run complains, and no more."""
+    rows, before = evidence.outcome.output.strip().splitlines(), evidence.programs[:-1]
+    if len(rows) != 1 or not before:
+        return False
+    complains = any(rows[0].startswith(f"{name}: ") for name in before if name != evidence.programs[-1])
+    opens = _CANNOT_OPEN.match(rows[0]) is not None and any(name.startswith("python") for name in before)
+    return complains or opens or ("cd" in before and is_lost(rows[0]))
+
+
+def _guessed_program(evidence: Evidence) -> bool:
+    """`./node_modules/.bin/eslint`, where there is none."""
+    output = evidence.outcome.output
+    return evidence.outcome.code == _NOT_FOUND and NO_SUCH_FILE.search(output) is not None and not lacks(evidence)
 
 
 def _counted(evidence: Evidence) -> bool:
@@ -190,15 +212,23 @@ def failed_command(evidence: Evidence) -> Finding | None:
     """Rule 7. Any other failure, minus searches without a match, probes, and what the environment lacks."""
     code, output = evidence.outcome.code, evidence.outcome.output
     if evidence.line is not None:
-        if code in (130, 137, 143) or _has_fallback(evidence.line):
+        if code in _STOPPED or _ends_itself(evidence) or _has_fallback(evidence.line):
             return Finding("tool_error", "benign", "command/3")
         if _no_match(evidence):
             return Finding("no_match", "benign", "command/3")
         if _probe(evidence):
             return Finding("tool_error", "benign", "command/3")
+    if _looked_up(evidence):
+        return Finding("no_match", "benign", "command/3")
     if NOTHING_TO_DO.search(output[:2000]) and evidence.programs[:1] != ("create",):  # an agent's own command
         return Finding("tool_error", "benign", "command/3")
     return Finding("tool_error", "env" if lacks(evidence) else "real", "command/3")
+
+
+def _ends_itself(evidence: Evidence) -> bool:
+    """`pkill -f server` also ends the shell whose own line has the word in it."""
+    signalled = evidence.outcome.code is not None and evidence.outcome.code > _BY_SIGNAL
+    return signalled and evidence.programs[-1:] == ("pkill",) and not evidence.outcome.output.strip()
 
 
 def _has_fallback(line: str) -> bool:
@@ -206,6 +236,17 @@ def _has_fallback(line: str) -> bool:
     parsed = parse_line(line)
     behind = (words[0] for words, operator in zip(parsed.commands[1:], parsed.after, strict=False) if operator == "||")
     return any(word in ("true", ":") for word in behind)
+
+
+def _looked_up(evidence: Evidence) -> bool:
+    """`find_user` by name, and "user not found": whoever looks for a thing may be told that there is none.
+
+    Who names the thing by its id says that there is one.
+    """
+    by_id = any(_ID.search(name) for name in evidence.call.arguments or {})
+    asks = evidence.kind == "search" and not by_id and _LOOKS_UP.search(evidence.call.name)
+    said = evidence.text.strip()
+    return bool(asks and len(said) < _SHORT and NOT_FOUND.search(said)) and not about_files(evidence.call)
 
 
 def _no_match(evidence: Evidence) -> bool:
@@ -224,7 +265,7 @@ def _no_match(evidence: Evidence) -> bool:
     if rows and any(name not in SEARCHES | PROBES | _HARMLESS for name in before):
         return False
     complaints = (*(f"{name}:" for name in (names[-1], *before)), *(("fatal:", "error:") if "git" in line else ()))
-    return not any(row.startswith(complaints) for row in rows)
+    return not any(row.startswith(complaints) and PERMISSION_DENIED.search(row) is None for row in rows)
 
 
 def _says_no(name: str, evidence: Evidence) -> bool:
@@ -242,7 +283,7 @@ def _probe(evidence: Evidence) -> bool:
     if not any(name in PROBES for name in names) or not all(name in PROBES | _HARMLESS for name in names):
         return False
     rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)] if NO_SUCH_FILE.possible(output) else []
-    lost = any(_LOST.match(row) for row in rows)  # the folder to work in was wrong
+    lost = any(LOST.match(row) for row in rows)  # the folder to work in was wrong
     return bool(rows) and not lost and not _SUGGESTS.search(output)
 
 

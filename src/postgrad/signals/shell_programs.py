@@ -22,7 +22,8 @@ SEARCHES = _names(
     fuser, diff, cmp, comm, test, [, [[, test-path, mountpoint, which, whereis, where, type, hash, get-command,
     get-process, show-ref, rev-parse, check-ignore, merge-base, config, getent, printenv, find_file, search_file,
     search_dir, command -v, kill -0, ps -p, nc -z, jq -e, yq -e, pip show, pip3 show, brew list, npm ls, npm list,
-    npm outdated, systemctl status, systemctl is-active, systemctl is-enabled
+    npm outdated, docker inspect, ping, gh checks, man, pkill, killall, systemctl status, systemctl is-active,
+    systemctl is-enabled
     """
 )
 """What says "no" with its exit code; of some programs only one subcommand or option does."""
@@ -64,7 +65,10 @@ _TESTS = re.compile(
 _CHECKS = re.compile(
     rf"{_LAUNCHERS}(?:(?:\S*/)?(?:tsc|vue-tsc|mypy|pyright|basedpyright|ty|ruff|black|isort|eslint|biome|oxlint"
     rf"|prettier"
-    r"|flake8|pylint|golangci-lint|rubocop|stylelint|shellcheck|hadolint|ktlint|clang-tidy|phpstan|psalm|credo"
+    r"|flake8|pylint|golangci-lint|rubocop|stylelint|shellcheck|yamllint|markdownlint\S*"
+    r"|ansible-lint|actionlint|sqlfluff|tflint|swiftlint"
+    r"|html-?hint|codespell|cspell|bandit|php -l|bash -n|node --check|helm lint|hadolint|ktlint|clang-tidy"
+    r"|phpstan|psalm|credo"
     r"|pre-commit"
     r"|gcc|g\+\+|cc|c\+\+|clang|clang\+\+|javac|rustc|kotlinc|scalac|ghc|csc|cmake|ninja|meson|msbuild|\S*configure"
     r"|xelatex"
@@ -72,7 +76,8 @@ _CHECKS = re.compile(
     rf"|{_BUILDERS} (?:\S*:)?(?:build|check|lint|typecheck|type-check|types|vet|compile|format|fmt|clippy|credo"
     rf"|dialyzer"
     r"|assemble|package|bundle|analyze|tsc|ci)\b|(?:make|gmake)(?: (?:-\S+|\d+|all|clean|default|release|debug"
-    r"|\w+=\S*))*$|docker (?:compose )?build|bazel build)"
+    r"|\w+=\S*))*$|docker (?:compose )?build|bazel build"
+    r"|(?:terraform|tofu)(?: -\S+)* (?:plan|validate)\b)"
 )
 
 
@@ -109,6 +114,12 @@ def is_check(line: str) -> bool:
 def _runs(pattern: re.Pattern[str], line: str) -> bool:
     """Only the words that start a command count: a quoted text may speak of tests."""
     return any(pattern.match(" ".join(words)) for words in parse_line(line).commands)
+
+
+def checkers(line: str) -> frozenset[str]:
+    """What checks in the line, each by the word that tells it from others: ``npx eslint .`` is eslint."""
+    found = (_CHECKS.match(" ".join(words)) for words in parse_line(line).commands)
+    return frozenset(match[0].split()[-1] for match in found if match is not None)
 
 
 def only_reads(line: str) -> bool:

@@ -15,7 +15,8 @@ import re
 from postgrad.signals.answers import ANSWERED_ERROR, answers_with_failure
 from postgrad.signals.commands import about_files
 from postgrad.signals.evidence import Evidence
-from postgrad.signals.faults import FaultKind, text_fault
+from postgrad.signals.fault_texts import text_fault
+from postgrad.signals.faults import FaultKind
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.shell_programs import is_check, is_test_run, only_reads
@@ -42,7 +43,7 @@ SUMMARY = Phrases(
     r"|^\*\* \(\w+(?:\.\w+)*(?:Error)?\)|^(?:g?make)(?:\[\d+\])?: \*\*\* |BUILD FAILED|^CMake Error|Build failed"
     r"|Compilation failed"
     r"|^panic: |^Exception in thread|ninja: build stopped|^error: could not compile|Failed to compile",
-    re.MULTILINE,
+    flags=re.MULTILINE,
 )
 _NOT_FAILED = re.compile(
     r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b|^.*\b0 remaining\b.*$",
@@ -55,8 +56,9 @@ _CRASH = Phrases(
     rf"|^(?:Syntax|Parse) error|^BUILD FAILED|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b|\(core dumped\)"
     rf"|^thread '.{{0,80}}' panicked"
     r"|^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)"
+    rf"|^Error (?:opening|parsing|reading|writing|loading|while|occurred)\b"
     rf"|^{ERROR_WORD}\s?[:：]|^\+ CategoryInfo\s+: |^\*\* \(\w+",
-    re.MULTILINE,
+    flags=re.MULTILINE,
 )
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
 _SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
@@ -107,6 +109,7 @@ _NOT_DONE = re.compile(
     r"\A\W*(?:(?:error: )?(?:file|directory) [^\n]{1,300} not found|no file open|usage: |invalid )[^\n]*\Z",
     re.IGNORECASE,
 )
+_RUN_BY_FIND = re.compile(r"\s-(?:exec|execdir|ok) (\w+)")
 _BARE_TAG = re.compile(r"</?[\w-]+>")
 _HARNESS_ROW = re.compile(r"\W*(?:the |last |command|execution|process|tool|error|bash|shell|timed out)", re.IGNORECASE)
 _SHORT, _FIRST_WORDS = 600, 200
@@ -167,7 +170,7 @@ def _complains(evidence: Evidence, output: str) -> bool:
     scripts = _SCRIPT_COMPLAINT.findall(output) if ".sh: line " in output else ()
     if any(script in line for script in scripts) or _SHELL_COMPLAINT.search(output):
         return True
-    if _own_complaint(evidence.programs, output) or (_own_command(evidence) and _NOT_DONE.match(output)):
+    if _own_complaint(evidence.programs, line, output) or (_own_command(evidence) and _NOT_DONE.match(output)):
         return True
     if only_reads(line) or is_test_run(line):  # a test's log may speak of errors
         return False
@@ -178,9 +181,9 @@ def _own_command(evidence: Evidence) -> bool:
     return evidence.programs[:1] != () and evidence.programs[0] in _OWN_COMMANDS
 
 
-def _own_complaint(names: tuple[str, ...], output: str) -> bool:
+def _own_complaint(names: tuple[str, ...], line: str, output: str) -> bool:
     """`grep: x: No such file or directory`: a program of the line complains in its own name."""
-    starts = tuple(f"{name}: " for name in set(names))
+    starts = tuple(f"{name}: " for name in {*names, *_RUN_BY_FIND.findall(line)})
     if "git" in names and re.search(r"^(?:fatal|error)\s?[:：] ", output, re.MULTILINE):
         return True
     if not starts:

@@ -9,13 +9,14 @@ names, else to the latest edit. An edit is whatever writes a file: an edit tool,
 from __future__ import annotations
 
 import re
+import shlex
 from typing import NamedTuple
 
-from postgrad.signals.commands import edited_files
+from postgrad.signals.commands import edited_files, simple_commands
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
 from postgrad.signals.rules import Verdict
-from postgrad.signals.shell_programs import is_check, is_test_run
+from postgrad.signals.shell_programs import checkers, is_check, is_test_run
 
 _REPRODUCES = re.compile(
     r"\brepro(?:duce\w*|duction|_?\d*)?(?=[\W_\d]|$)|(?<=[_\-/])repro\w*|\brepro\w*", re.IGNORECASE
@@ -37,7 +38,7 @@ class Edit(NamedTuple):
 def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdict, int]:
     """Verdict on the failed run of `evidence` at `step`, and the index of the step to blame."""
     line, text = evidence.line or "", evidence.outcome.output
-    edits = edits_since_pass(history, step, tests=is_test_run(line))
+    edits = [*edits_since_pass(history, step, line=line), *_edits_before_run(evidence, step)]
     if reproduces(line):
         edits = [edit for edit in edits if not _shows_the_bug(edit.path)]
         if edits:
@@ -61,21 +62,41 @@ def reproduces(line: str) -> bool:
     return _REPRODUCES.search(line) is not None
 
 
-def edits_since_pass(history: History, stop: int, *, tests: bool) -> list[Edit]:
-    """A build that passes does not vouch for the tests, so only a run of the same kind starts afresh."""
-    passes = is_test_run if tests else is_check
+def edits_since_pass(history: History, stop: int, *, line: str) -> list[Edit]:
+    """A build that passes does not vouch for the tests, nor one linter for another: only a run of the kind does."""
     edits: list[Edit] = []
     for step, evidence in history.answered(before=stop):
         files = [path for path in edited_files(evidence.call) if not _INERT.search(path)]
-        runs = evidence.line is not None and passes(evidence.line)
-        if not (files or runs) or not history.succeeded(evidence):
-            continue
-        if runs:
+        runs = evidence.line is not None and _vouches(evidence.line, line)
+        went_well = history.succeeded(evidence)
+        if not went_well:  # `cat > a.py <<EOF ...; python a.py`: what failed is the run, the file is there
+            files = [path for path in files if evidence.line is not None and _writes_first(evidence.line, path)]
+        if runs and went_well:
             edits.clear()
         creates = evidence.kind == "shell" or re.search(r"write|create", evidence.call.name, re.IGNORECASE) is not None
         sub = (evidence.call.arguments or {}).get("command")
         edits += [Edit(step.index, path, creates or sub == "create") for path in files]
     return edits
+
+
+def _vouches(passed: str, line: str) -> bool:
+    """Whether a run of `passed` that went well says that `line` would have, too."""
+    return is_test_run(passed) if is_test_run(line) else bool(checkers(passed) & checkers(line))
+
+
+def _writes_first(line: str, path: str) -> bool:
+    """Whether a file is written by the line before its last command."""
+    commands = simple_commands(line)
+    return len(commands) > 1 and -1 < line.find(path) < line.rfind(commands[-1][0])
+
+
+def _edits_before_run(evidence: Evidence, step: int) -> list[Edit]:
+    """``sed -i ... && pytest``: the line itself edits, and then runs."""
+    line = evidence.line or ""
+    runs = [words for words in simple_commands(line) if is_test_run(shlex.join(words)) or is_check(shlex.join(words))]
+    start = line.rfind(runs[0][0]) if runs else 0
+    made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start and not _INERT.search(path)]
+    return [Edit(step, path, creates=_TEST_FILE.search(path) is not None) for path in made]
 
 
 def _shows_the_bug(path: str) -> bool:

@@ -11,14 +11,7 @@ import re
 
 from postgrad.signals.phrases import Phrases
 
-_I = re.IGNORECASE
-
-
-def _any(*patterns: str, flags: re.RegexFlag = _I) -> Phrases:
-    return Phrases("|".join(patterns), flags)
-
-
-COMMAND_NOT_FOUND = _any(
+COMMAND_NOT_FOUND = Phrases(
     r"command not found",
     r"^\S*sh: (?:line )?\d+: .{1,80}: not found$",
     r"is not recognized as (?:an internal|(?:a|the) name of a)",
@@ -42,10 +35,10 @@ COMMAND_NOT_FOUND = _any(
     r"opdracht niet gevonden",
     r"komut bulunamadı",
     r"wurde nicht als Name eines Cmdlet|entweder falsch geschrieben oder",
-    flags=_I | re.MULTILINE,
+    flags=re.IGNORECASE | re.MULTILINE,
 )
 
-NO_SUCH_FILE = _any(
+NO_SUCH_FILE = Phrases(
     r"no such (?:file|directory|path)",
     r"does(?: not|n't) exist",
     r"cannot (?:access|stat|find (?:the )?(?:path|file))",
@@ -68,13 +61,18 @@ NO_SUCH_FILE = _any(
     r"nie ma takiego pliku|bestand of map bestaat niet|böyle bir dosya ya da dizin yok",
 )
 
-NO_RULE = _any(
+NOT_FOUND = Phrases(
+    r"\bnot found\b|\bno (?:such )?\w+ (?:was |were )?found\b|nicht gefunden|introuvable|no encontrad|não encontrad"
+    r"|non trovat|не найден|未找到|找不到|見つかりません|찾을 수 없",
+)
+
+NO_RULE = Phrases(
     r"no rule to make target|Keine Regel|aucune règle pour fabriquer|pas de règle pour fabriquer",
     r"no hay ninguna regla para construir|nessuna regola per generare|не найдено правила|нет правила для сборки",
     r"没有规则可制作目标|沒有規則可製作目標|を make するルールがありません|sem regra para processar",
 )
 
-PERMISSION_DENIED = _any(
+PERMISSION_DENIED = Phrases(
     r"permission denied|access (?:is |was )?denied|operation not permitted|\bEACCES\b|\bEPERM\b",
     r"keine berechtigung|zugriff verweigert|permission non accordée|accès refusé|permiso denegado|acceso denegado",
     r"permissão negada|acesso negado|permesso negato|accesso negato|отказано в доступе",
@@ -94,17 +92,18 @@ FAILED_WORD = (
 )
 """The word with which test runners count what went wrong; a fragment for patterns."""
 
-NOTHING_TO_DO = _any(
+NOTHING_TO_DO = Phrases(
     r"nothing to commit|nothing added to commit|already exists|no such process"
     r"|cannot create directory .{1,300}: File exists|mkdir: .{1,300}: File exists"
-    r"|already up[- ]to[- ]date|no changes added to commit",
+    r"|already up[- ]to[- ]date|no changes added to commit|no stash entries found|no local changes to save"
+    r"|no process found|needed a single revision",
     r"nichts zu committen|existiert bereits|bereits aktuell|rien à valider|existe déjà|déjà à jour",
     r"nada para (?:hacer commit|enviar|confirmar)|ya existe|já existe|esiste già|нечего коммитить|уже существует",
     r"无文件要提交|無檔案要提交|没有要提交|已存在|已经存在|已經存在"
     r"|既に存在|すでに存在|コミットするものがありません|이미 존재",
 )
 
-NETWORK_DOWN = _any(
+NETWORK_DOWN = Phrases(
     r"could not resolve (?:host|proxy)|network is unreachable|no route to host|name or service not known",
     r"(?:temporary failure in|failure in) name resolution|getaddrinfo (?:failed|enotfound|eai_again)|\bENOTFOUND\b"
     r"|\bEAI_AGAIN\b",
@@ -114,7 +113,9 @@ NETWORK_DOWN = _any(
     r"tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
     r"|max retries exceeded|certificate (?:has expired|is not (?:yet )?valid)|self[- ]signed certificate",
     r"unable to locate package|some index files failed to download|unable to fetch some archives",
-    r"is the server running (?:locally|on)|could not connect to (?:server|host|the)|cannot connect to the docker daemon"
+    r"is the server running (?:locally|on)|(?:could not|can(?:not|'t)) connect to (?:server|host|the|\w+ server"
+    r"|(?:local|remote) \w+ server|\w+ at )|cannot connect to the docker daemon"
+    r"|\bdial (?:tcp|udp|unix)\b|\bi/o timeout\b|: no such host\b|net::ERR_(?!FILE|ABORTED|BLOCKED|INVALID)\w+"
     r"|is the docker daemon running|connection to the server .{1,80} was refused|actively refused",
     r"Name oder Dienst nicht bekannt|Netzwerk ist nicht erreichbar|Nom ou service inconnu"
     r"|Le réseau n'est pas accessible",
@@ -122,7 +123,7 @@ NETWORK_DOWN = _any(
     r"未知的名称或服务|網路無法|网络不可达|无法连接|無法連接|ネットワークに到達できません|名前またはサービスが不明",
 )
 
-BUSY_OR_LIMITED = _any(
+BUSY_OR_LIMITED = Phrases(
     r"(?:status(?: code)?|http(?:/\d(?:\.\d)?)?|error|code|returned error)\W{0,3}(?:429|5\d\d)\b",
     r"\b(?:429 too many requests|50[0234] (?:internal|bad gateway|service|gateway))",
     r"overloaded\W{1,3}529\b|\b529\b.{0,20}overloaded|too many requests|overloaded_error"
@@ -133,7 +134,7 @@ BUSY_OR_LIMITED = _any(
     r"请求过于频繁|請求過於頻繁|速率限制|リクエストが多すぎます",
 )
 
-TIMED_OUT = _any(
+TIMED_OUT = Phrases(
     r"(?:command|execution|tool|process|request|operation|script|cell|call|it) (?:has )?timed[ -]?out"
     r"|timed out after \d",
     r"execution timed out|timeout (?:exceeded|expired|reached|of \d+)|exceeded the (?:time limit|timeout)"
@@ -144,7 +145,7 @@ TIMED_OUT = _any(
     r"tiempo de espera agotado|время ожидания истекло|超时|逾時|タイムアウト|시간 초과",
 )
 
-MISSING_SYSTEM_PART = _any(
+MISSING_SYSTEM_PART = Phrases(
     r"cannot open shared object file|error while loading shared libraries|no space left on device|disk quota exceeded",
     r"cannot allocate memory|out of memory|heap out of memory|too many open files|read-only file system",
     r"could not find a package configuration file|by not providing \"find\w+\.cmake\"|could not load cache",
@@ -158,6 +159,11 @@ MISSING_SYSTEM_PART = _any(
     r"InterpreterNotFound|glibc(?:xx)?_\d|permission denied \(publickey"
     r"|host key verification failed|could not read (?:username"
     r"|password) for",
-    r"authentication (?:failed|required)|not logged in|auth login|unauthorized|invalid api key|ライセンス|no display"
+    r"authentication (?:failed|required)|not logged in|auth login|\bunauthorized\b|invalid api key|ライセンス"
+    r"|no display"
+    r"|(?:requires you|you (?:must|need|have)) to (?:be )?(?:log|sign)(?:ged)? ?in\b|ENEEDAUTH"
+    r"|(?:missing|insufficient)[ _](?:scope|permissions?)\b|network restrictions|command '\S+' failed: no such file"
+    r"|token (?:has |is |was )?expired|expired ?token|credentials? (?:have |has |are |is )?expired|no credential"
+    r"|(?:could not|unable to|cannot) (?:load|find|locate) (?:\w+ ){0,2}credentials"
     r"|cannot open display",
 )
