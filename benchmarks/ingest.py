@@ -5,11 +5,13 @@
 | FORMAT: read | files to steps with contexts, in memory | `orjson.loads` of the lines and nothing else; `agentpile` |
 | FORMAT: ingest | all of it: raw bytes, tables, secrets out, error sites | the same |
 | FORMAT: second ingest | nothing has changed | the first ingest |
-| memory | one log of many conversations, five times as large | the smaller log |
+| memory of one log | peak, one file of many conversations | one a fifth of its size |
+| memory of one session | what the peak grows by when the session is four times as long | what the file grows by |
 
-Every arm runs in a process of its own; speed is bytes by CPU second, because other work on the machine would be in the
-wall time. `ratio` is ours by peer (for memory: large by small); `correct` says that we found the steps that the builder
-made, and that the peer, where it reads the format, found as many. Run: python benchmarks/ingest.py [--quick] [--json]
+Every arm runs in a process of its own, the arms of a case in turns, and the best of each counts; speed is bytes by CPU
+second, because other work on the machine would be in the wall time. `correct` says that we found the steps that the
+builder made, and that the peer, where it reads the format, found as many. Run: python benchmarks/ingest.py [--quick]
+[--json]
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from frame import ONE_THREAD, Numbers, Row, installed, least, machine, report
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
@@ -38,6 +40,7 @@ _TEXT = (
 )
 WORDS = _TEXT.split()
 STEPS = 60  # in a session
+FLOOR, PEER = "orjson", "agentpile"
 
 Session = Callable[[int], bytes]
 
@@ -56,12 +59,12 @@ def code(random_: random.Random, lines: int) -> str:
     )
 
 
-def claude_session(seed: int) -> bytes:
-    """A session of `STEPS` answers, each with a call and its result; every tenth call fails."""
+def claude_session(seed: int, *, first: int | None = None) -> bytes:
+    """`STEPS` answers, each with a call and its result; every tenth fails. Behind others of the session `first`."""
     from unit.traces.formats.claude_file import ClaudeFile, call, text
 
     random_ = random.Random(seed)
-    file = ClaudeFile(session=f"00000000-0000-4000-8000-{seed:012d}")
+    file = ClaudeFile(session=f"00000000-0000-4000-8000-{seed if first is None else first:012d}")
     file.user(prose(random_, 40))
     for step in range(STEPS):
         name = f"toolu_{seed}_{step}"
@@ -72,10 +75,21 @@ def claude_session(seed: int) -> bytes:
             name, ("Exit code 1\n" if failed else "") + code(random_, random_.randrange(5, 80)), is_error=failed
         )
         file.row("progress", data={"type": "bash_progress", "output": prose(random_, 20)})
-    names = {row["uuid"]: f"{seed:08d}-{place:04d}-4000-8000-000000000000" for place, row in enumerate(file.rows)}
+    names = {row["uuid"]: _uuid(seed, place) for place, row in enumerate(file.rows)}
     for row in file.rows:
         row |= {"uuid": names[row["uuid"]], "parentUuid": names.get(row["parentUuid"]), "cwd": "/home/u/project"}
+    if first is not None and seed > first:
+        file.rows[0]["parentUuid"] = _uuid(seed - 1, len(file.rows) - 1)
     return file.data
+
+
+def one_session(part: int) -> bytes:
+    """A part of a session that goes on for as long as it is asked for."""
+    return claude_session(part, first=0)
+
+
+def _uuid(seed: int, place: int) -> str:
+    return f"{seed:08d}-{place:04d}-4000-8000-000000000000"
 
 
 def codex_session(seed: int) -> bytes:
@@ -115,17 +129,23 @@ def corpus(folder: Path, session: Session, megabytes: float) -> int:
     return count
 
 
-def conversations(path: Path, megabytes: float) -> int:
-    """One log of request and response lines, every one a conversation; how many."""
-    random_ = random.Random(0)
-    size = count = 0
+def conversation(number: int) -> bytes:
+    """A request and its response, on a line."""
+    random_ = random.Random(number)
+    ask = [{"role": "user", "content": f"{number} {code(random_, 20)}"}]
+    answer = {"role": "assistant", "content": prose(random_, 60)}
+    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
+    row = {"request": {"model": "m", "messages": ask}, "response": {"model": "m", "choices": choices}}
+    return json.dumps(row).encode() + b"\n"
+
+
+def one_file(path: Path, part: Session, megabytes: float) -> int:
+    """Write a file, part by part, until it has so many bytes; how many parts."""
+    count = 0
     with path.open("wb") as file:
-        while size < megabytes * 1e6:
-            ask = [{"role": "user", "content": f"{count} {code(random_, 20)}"}]
-            answer = {"role": "assistant", "content": prose(random_, 60)}
-            choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
-            row = {"request": {"model": "m", "messages": ask}, "response": {"model": "m", "choices": choices}}
-            size, count = size + file.write(json.dumps(row).encode() + b"\n"), count + 1
+        while file.tell() < megabytes * 1e6:
+            file.write(part(count))
+            count += 1
     return count
 
 
@@ -134,6 +154,13 @@ def floor(source: Path, work: Path) -> int:
     import orjson
 
     return sum(orjson.loads(line) is not None for path in files(source) for line in path.open("rb"))
+
+
+def agentpile(source: Path, work: Path) -> int:
+    """The peer; the number of its runs. It makes them when they are asked for."""
+    import agentpile as peer
+
+    return sum(len(run.steps) > STEPS for path in files(source) for run in peer.load(path))
 
 
 def read(source: Path, work: Path) -> int:
@@ -151,14 +178,7 @@ def ingest(source: Path, work: Path) -> int:
     return sum(entry["steps"] for entry in result["sources"])
 
 
-def agentpile(source: Path, work: Path) -> int:
-    """The peer; the number of its runs. It makes them when they are asked for."""
-    import agentpile as peer
-
-    return sum(len(run.steps) > STEPS for path in files(source) for run in peer.load(path))
-
-
-ARMS: dict[str, Callable[[Path, Path], int]] = {"orjson": floor, "agentpile": agentpile, "read": read, "ingest": ingest}
+ARMS: dict[str, Callable[[Path, Path], int]] = {FLOOR: floor, PEER: agentpile, "read": read, "ingest": ingest}
 
 
 def files(source: Path) -> Iterator[Path]:
@@ -194,7 +214,7 @@ def _cpu() -> float:
 def measured(name: str, source: Path, work: Path) -> dict[str, Any]:
     """What an arm printed."""
     command = [sys.executable, str(Path(__file__)), "--arm", name, str(source), str(work)]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
+    threads = ONE_THREAD | {"ARROW_NUM_THREADS": "1"}
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"arm {name} failed:\n{done.stderr[-2000:]}")
@@ -202,84 +222,78 @@ def measured(name: str, source: Path, work: Path) -> dict[str, Any]:
     return result
 
 
-def row(case: str, unit: str, ours: float, peer: float, **about: Any) -> dict[str, Any]:
-    """One line of the result. `ratio`: ours by peer."""
-    numbers = {"ours": round(ours, 3), "peer": round(peer, 3), "ratio": round(ours / peer, 3)}
-    return {"case": case, "unit": unit, **numbers, **about}
-
-
-def speed_rows(name: str, folder: Path, megabytes: float) -> Iterator[dict[str, Any]]:
+def speed_rows(name: str, folder: Path, megabytes: float, repeats: int) -> Iterator[Row]:
     """Reading, ingesting and ingesting again, against the floor and the peer."""
     session, steps, has_peer = FORMATS[name]
     source = folder / "corpus"
     sessions = corpus(source, session, megabytes)
     size = sum(path.stat().st_size for path in files(source)) / 1e6
-    peers = {"orjson": ">= 0.333", **({"agentpile": ">= 5"} if has_peer else {})}
-    arms = {arm: measured(arm, source, folder) for arm in (*peers, "read", "ingest")}
-    again = measured("ingest", source, folder)
-    right = {"orjson": True, "agentpile": not has_peer or arms["agentpile"]["found"] == sessions}
+    peers = {FLOOR: 0.333, PEER: 5.0} if has_peer else {FLOOR: 0.333}
+    runs: dict[str, list[Numbers]] = {one: [] for one in (*peers, "read", "ingest", "again")}
+    for turn in range(repeats):
+        work = folder / f"work{turn}"
+        work.mkdir()
+        for one, found in runs.items():
+            found.append(measured("ingest" if one == "again" else one, source, work))
+        shutil.rmtree(work)
+    wanted = {PEER: sessions, "read": sessions * steps, "ingest": sessions * steps, "again": sessions * steps}
+    right = {one: all(run["found"] == wanted.get(one, run["found"]) for run in found) for one, found in runs.items()}
+    speeds = {one: size / least(found, "cpu") for one, found in runs.items()}
     for ours in ("read", "ingest"):
         for peer, target in peers.items():
-            correct = arms[ours]["found"] == sessions * steps and right[peer]
-            about: dict[str, Any] = {
-                "peer_name": peer,
-                "peer_version": version(peer),
-                "target": target,
-                "correct": correct,
-            }
-            speeds = size / arms[ours]["cpu"], size / arms[peer]["cpu"]
-            yield row(f"{name}: {ours}", "MB/CPU s", *speeds, **about)
-    correct = again["found"] == arms["ingest"]["found"]
-    about = {"peer_name": "first ingest", "peer_version": "", "target": "<= 0.02", "correct": correct}
-    yield row(f"{name}: second ingest", "wall s", again["wall"], arms["ingest"]["wall"], **about)
+            case, correct = f"{name}: {ours}", right[ours] and right[peer]
+            told = (speeds[ours], speeds[peer], peer, installed(peer), target, correct)
+            yield Row(case, "MB/CPU s", *told, higher_is_better=True)
+    again, first, correct = least(runs["again"], "wall"), least(runs["ingest"], "wall"), right["again"]
+    yield Row(f"{name}: second ingest", "wall s", again, first, "first ingest", "", 0.02, correct, bound="<=")
 
 
-def memory_rows(folder: Path, small: float, large: float) -> Iterator[dict[str, Any]]:
-    """Peak memory of ingesting one file, and of the same five times as large."""
+def memory_rows(folder: Path, megabytes: float) -> Iterator[Row]:
+    """One file of many conversations, which is not to need more when it grows; one of a single session, which may."""
     folder.mkdir(parents=True)
-    peaks, right = [], True
-    for megabytes in (small, large):
-        path, work = folder / f"{megabytes:.0f}.jsonl", folder / f"work{megabytes:.0f}"
-        count = conversations(path, megabytes)
+    small, large, right = peaks(folder, conversation, 1, (megabytes / 5, megabytes))
+    case, peer = f"memory of one log, {megabytes:.0f} MB", f"{megabytes / 5:.0f} MB of it"
+    yield Row(case, "peak MB", large, small, peer, "", 1.25, right, bound="<=")
+    small, large, right = peaks(folder, one_session, STEPS, (megabytes / 4, megabytes))
+    case, more = f"memory of one session, {megabytes:.0f} MB", {"peak_mb": round(large, 1)}
+    peer = f"MB more than {megabytes / 4:.0f}"
+    yield Row(case, "peak MB more", large - small, megabytes * 3 / 4, peer, "", 1.5, right, bound="<=", more=more)
+
+
+def peaks(folder: Path, part: Session, steps: int, sizes: tuple[float, float]) -> tuple[float, float, bool]:
+    """Peak memory of ingesting one file of parts of so many steps, at two sizes; whether all steps were found."""
+    found = []
+    for size in sizes:
+        path, work = folder / "large.jsonl", folder / "work"
         work.mkdir()
+        parts = one_file(path, part, size)
         result = measured("ingest", path, work)
-        peaks.append(result["peak_mb"])
-        right = right and result["found"] == count
+        found.append((float(result["peak_mb"]), bool(result["found"] == parts * steps)))
         shutil.rmtree(work)
         path.unlink()
-    about = {"peer_name": f"{small:.0f} MB instead of {large:.0f}", "peer_version": "", "target": "<= 1.25"}
-    yield row("one log of many conversations: memory", "peak MB", peaks[1], peaks[0], **about, correct=right)
+    (small, first), (large, second) = found
+    return small, large, first and second
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a smaller corpus, some minutes")
-    parser.add_argument(
-        "--megabytes", type=float, help="size of each corpus [500]; the logs of the memory rows: a fifth"
-    )
-    parser.add_argument("--json", action="store_true", help="the rows as JSON on stdout")
+    parser.add_argument("--megabytes", type=float, help="size of each corpus and of the large files [500]")
+    parser.add_argument("--repeats", type=int, default=2, help="turns; the best counts [2]")
+    parser.add_argument("--json", action="store_true", help="machine and rows as JSON on stdout")
     parser.add_argument("--arm", nargs=3, metavar=("NAME", "SOURCE", "WORK"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.arm:
         arm(options.arm[0], Path(options.arm[1]), Path(options.arm[2]))
         return
-    if missing := [peer for peer in ("orjson", "agentpile") if find_spec(peer) is None]:
+    if missing := [peer for peer in (FLOOR, PEER) if not installed(peer)]:
         raise SystemExit(f"the peers are not installed: {', '.join(missing)}. Run: pip install 'postgrad[bench]'")
     megabytes = options.megabytes or (20.0 if options.quick else 500.0)
-    small = 10.0 if options.quick else megabytes / 5
     with tempfile.TemporaryDirectory() as name:
-        rows = [line for kind in FORMATS for line in speed_rows(kind, Path(name) / kind, megabytes)]
-        rows += memory_rows(Path(name) / "memory", small, 5 * small)
-    if options.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        for line in rows:
-            print(
-                "{case:40} {ours:9} {unit:9} {ratio:8} x {peer_name} (target {target}) correct: {correct}".format(
-                    **line
-                )
-            )
+        rows = [row for kind in FORMATS for row in speed_rows(kind, Path(name) / kind, megabytes, options.repeats)]
+        rows += memory_rows(Path(name) / "memory", 4 * megabytes if options.quick else megabytes)
+    report(rows, machine(megabytes=megabytes), as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 glibc seldom fits an aligned buffer into the hole that an equal one left (torch aligns all of its buffers), so the
 temporaries of every layer stay in the process, holes between the activations that live: 45 % of a step's memory on
-SmolLM2-135M. `malloc_trim` gives the holes back. It costs some 20 ms, which is nothing beside the seconds that a model
-computes for the memory to grow by `GROWN`; without glibc (macOS, musl) nothing is done.
+SmolLM2-135M. `core.heap` gives the holes back. It costs some 20 ms, which is nothing beside the seconds that a model
+computes for the memory to grow by `GROWN`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +16,8 @@ from pathlib import Path
 import torch
 from torch import nn
 from transformers import PreTrainedModel
+
+from postgrad.core.heap import give_back
 
 GROWN = 256 << 20
 """Bytes that the process may grow by before its holes are given back."""
@@ -64,10 +65,8 @@ def _look(module: nn.Module, inputs: object) -> None:
 
 @cache
 def _heap() -> Heap | None:
-    """This process's, where glibc keeps it."""
-    if not _STATM.exists() or (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is None:
-        return None
-    return Heap(_resident, lambda: trim(ctypes.c_size_t(0)))
+    """This process's, where the system says how large it is."""
+    return Heap(_resident, give_back) if _STATM.exists() else None
 
 
 def _resident() -> int:

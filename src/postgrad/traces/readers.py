@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from postgrad.core.errors import DataError
+from postgrad.core.heap import few_collections
 from postgrad.run.plugins import resolve
 from postgrad.traces import READERS
 from postgrad.traces.head import Head
@@ -97,6 +98,7 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}"
 
 
+@few_collections()
 def read(path: str | Path, format: str | None = None) -> ReadResult:
     """Read one file.
 

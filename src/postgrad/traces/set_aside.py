@@ -88,8 +88,15 @@ def _taken_apart(trace: Trace) -> _Parts:
 def _put_together(parts: _Parts) -> Trace:
     blocks, toolsets = dict(parts.blocks), list(parts.tools)
 
+    made: dict[str, Message] = {}
+
     def message(stand_in: Message) -> Message:
-        return Message(stand_in.role, blocks[key_of(stand_in)], stand_in.records)
+        """An action is mostly the message that stands in later contexts."""
+        key = key_of(stand_in)
+        if key not in made or made[key].records != stand_in.records:
+            made[key] = Message(stand_in.role, blocks[key], stand_in.records)
+            vars(made[key])["id"] = key  # worked out once already, from all that it says
+        return made[key]
 
     def toolset(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return toolsets[int(key_of(tools))]

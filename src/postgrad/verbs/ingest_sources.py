@@ -18,7 +18,7 @@ import msgspec
 
 from postgrad.core.canonical import plain_json
 from postgrad.core.errors import DataError
-from postgrad.core.heap import give_back
+from postgrad.core.heap import few_collections, give_back
 from postgrad.core.trace import Trace
 from postgrad.signals.site import LEARNABLE, Site
 from postgrad.signals.sites import find_sites
@@ -36,6 +36,7 @@ from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 _BLOCK = 1 << 20
 
 
+@few_collections()
 def read_sources(settings: Settings, items: Iterable[Item], known: Mapping[str, StoredSource]) -> list[Outcome]:
     """Read sources into one new segment.
 
@@ -168,20 +169,25 @@ class Report:
         self._redactor = Redactor(key=self.settings.marks or None, also=self.settings.redact)
 
     def told(self, traces: Iterable[Trace]) -> Iterator[Trace]:
-        """The traces as they are to be kept: completed, without secrets. Takes notes of every one, and keeps none."""
-        return map(self._told, traces)
+        """The traces as they are to be kept: completed, without secrets. Takes notes of every one, and keeps none.
 
-    def _told(self, raw: Trace) -> Trace:
+        A long one that held a secret is there twice only until it is clean: nobody holds on to what came in.
+        """
+        return map(self._noted, map(self._clean, traces))
+
+    def _clean(self, raw: Trace) -> Trace:
         source = self.result.source
         own = raw if raw.source.path == source.path else msgspec.structs.replace(raw, source=source)
-        trace = self._redactor.redact(complete(own, self.settings.filler))
+        return self._redactor.redact(complete(own, self.settings.filler))
+
+    def _noted(self, trace: Trace) -> Trace:
         numbers = counts(trace)
         self._totals.update(numbers)
         fidelity = fidelity_counts([trace])
         self._fidelity.update(fidelity)
         _note(self._traces, {"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))})
         for site in find_sites(trace):
-            _note(self._sites, _site(source.path, trace.index, site))
+            _note(self._sites, _site(self.result.source.path, trace.index, site))
         return trace
 
     def json(self) -> bytes:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
+from postgrad.traces import spool
 from postgrad.traces.jsonl import JsonLines, decode
 from postgrad.traces.records import ReadResult
 
@@ -233,3 +234,22 @@ def test_the_books_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
     assert used < 20_000 * 100 + (2 << 20)
     assert result.uses == {"x": 20_000}
     assert lines.entries[20_000].offset == 8 * 19_999
+
+
+def test_parsed_objects_are_a_list_in_memory_or_a_tape_on_disk(tmp_path: Path) -> None:
+    """Six lines of which one is blank and one glued: six objects by number of line. 2 MB of a line fill a piece."""
+    data = b'{"n": 1}\n\n{"n": 2}{"n": 3}\n{"n": 4, "fill": "%s"}\n{"n": 5}\n{"n": 6}\n'
+    expected = [(1, 1), (3, 2), (3, 3), (4, 4), (5, 5), (6, 6)]
+    for fill, kind in ((b"", list), (b"x" * (2 << 20), spool.Tape)):
+        found = JsonLines(written(tmp_path, data % fill)).parsed(lambda number, value: (number, value["n"]))
+        assert type(found) is kind
+        assert list(found) == expected
+        assert list(found[2:]) == expected[2:]
+
+
+def test_parsed_objects_keep_odd_values(tmp_path: Path) -> None:
+    """A lone surrogate and an integer beyond 64 bits, on disk: each line is heavier than a piece."""
+    line = b'{"text": "\\ud83d", "big": 123456789012345678901234567890, "fill": "%s"}\n' % (b"x" * (2 << 20))
+    found = JsonLines(written(tmp_path, line * 2)).parsed(lambda number, value: value)
+    assert isinstance(found, spool.Tape)
+    assert [(one["text"], one["big"]) for one in found] == [("\ud83d", 123456789012345678901234567890)] * 2

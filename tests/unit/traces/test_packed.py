@@ -4,55 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from postgrad.core.message import Block, Message, Opaque, Reasoning, Text, Tool, ToolCall, ToolResult
-from postgrad.core.trace import Candidate, Event, Feedback, Request, Source, Step, Trace
-from postgrad.traces.packed import Packer, unpack
-
-ANY_TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(["\ud83d", "null", "NaN", ""])
-DATA = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False) | ANY_TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
-    max_leaves=4,
-)
-BLOCKS: st.SearchStrategy[Block] = st.one_of(
-    ANY_TEXT.map(Text),
-    st.builds(Reasoning, ANY_TEXT, st.none() | ANY_TEXT),
-    st.builds(ToolCall, ANY_TEXT, ANY_TEXT, ANY_TEXT, st.none() | st.dictionaries(ANY_TEXT, DATA, max_size=2)),
-    st.builds(ToolResult, ANY_TEXT, ANY_TEXT, st.sampled_from([None, True, False])),
-    st.builds(Opaque, ANY_TEXT, DATA),
-)
-MESSAGES = st.builds(
-    Message,
-    st.sampled_from(["system", "user", "assistant", "tool"]),
-    st.lists(BLOCKS, max_size=3).map(tuple),
-    st.lists(st.integers(0, 99), max_size=2).map(tuple),
-)
-TOOLS = st.lists(st.builds(Tool, ANY_TEXT, ANY_TEXT, st.dictionaries(ANY_TEXT, DATA, max_size=2)), max_size=2).map(
-    tuple
-)
-
-
-@st.composite
-def traces(draw: st.DrawFn) -> Trace:
-    pool = {message.id: message for message in draw(st.lists(MESSAGES, max_size=4))}
-    steps = tuple(
-        Step(
-            index,
-            Request(
-                tuple(draw(st.permutations([*pool, *pool]))[: draw(st.integers(0, 8))]),
-                draw(TOOLS),
-                draw(st.dictionaries(ANY_TEXT, DATA, max_size=2)),
-            ),
-            tuple(map(Candidate, draw(st.lists(MESSAGES, min_size=1, max_size=2)))),
-            feedback=(Feedback("score", draw(st.floats(allow_nan=False)), draw(ANY_TEXT)),),
-        )
-        for index in range(draw(st.integers(0, 3)))
-    )
-    events = (Event("note", 0, 1, draw(ANY_TEXT), {"data": draw(DATA)}),)
-    return Trace(draw(ANY_TEXT), Source("p", "f"), pool, steps, events=events)
+from postgrad.core.message import Message, Text, ToolCall, ToolResult
+from postgrad.core.trace import Candidate, Request, Source, Step, Trace
+from postgrad.traces import packed
+from postgrad.traces.packed import Messages, Packer, unpack
+from unit.traces.any_trace import traces
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -77,6 +37,31 @@ def test_a_result_that_stands_in_a_message_is_kept_once() -> None:
     row = packer.pack(trace)
     assert b"xxx" not in row["trace"]
     assert unpack(row, packer.messages) == trace
+
+
+def test_messages_are_handed_on_piece_by_piece_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of 250 bytes. A message is 127 (100 letters and 27 of JSON), so two are a piece: of the two actions
+    and five messages in the pool, the first of which the second trace says again, 6 go in three pieces, and 1 waits."""
+    monkeypatch.setattr(packed, "PIECE", 250)
+    pieces: list[Messages] = []
+    packer = Packer(pieces.append)
+    pool = [Message.of("user", f"{number}" * 100) for number in range(5)]
+    first, second = (
+        Trace(
+            f"t{name}",
+            Source("p", "f"),
+            {one.id: one for one in some},
+            (Step(0, Request(tuple(one.id for one in some)), (Candidate(Message.of("assistant", name * 100)),)),),
+        )
+        for name, some in (("a", pool[:3]), ("b", [pool[0], *pool[3:]]))
+    )
+    rows = [packer.pack(first), packer.pack(second)]
+    assert [len(piece) for piece in pieces] == [2, 2, 2]
+    assert len(packer.messages) == 1
+    whole = {key: value for piece in (*pieces, packer.messages) for key, value in piece.items()}
+    assert len(whole) == 7, "none came twice"
+    assert [unpack(row, whole) for row in rows] == [first, second]
+    assert packer.size == sum(len(text) for _, text in whole.values()) + sum(len(row["trace"]) for row in rows)
 
 
 def test_nan_is_no_null() -> None:

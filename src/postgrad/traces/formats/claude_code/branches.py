@@ -21,7 +21,6 @@ class Branches(Generic[Owner]):
     def __init__(self, rows: Sequence[Row], owner: Mapping[str, Owner]) -> None:
         self._rows = {row.uuid: row for row in rows}
         self._owner = owner
-        self._above: dict[str, tuple[Owner | None, bool]] = {}
         ends = [row for row in rows if row.role in ("user", "step")]
         self._line: set[str] = set()
         self._line |= {row.uuid for row in self._up(ends[-1].uuid)} if ends else set()

@@ -26,7 +26,7 @@ _ALWAYS_MISSING = ("system prompt", "tool schemas")
 _WORDS_OF_THE_USER = "the user said:"
 
 
-@dataclass
+@dataclass(slots=True)
 class Answer:
     """One LLM response: its rows, its message, and per call its result with the row that brought it."""
 
@@ -44,7 +44,7 @@ class Answer:
         return [self.results[call.id] for call in self.message.tool_calls if call.id in self.results]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Context:
     """Message ids above an answer, and what of the real context is not among them."""
 
