@@ -25,6 +25,8 @@ FORWARD_TOKENS = 4096
 """Most tokens of one forward pass."""
 
 Prices = tuple[float, ...]
+Asked = tuple[tuple[int, ...], tuple[int, ...]]
+"""A branch, and the positions of its sampled tokens."""
 
 
 def kl_penalties(
@@ -34,11 +36,11 @@ def kl_penalties(
     from postgrad.core.forest import pack
 
     units = [sampled_unit(c.prompt, c.sample.tokens, c.sample.logprobs, 0.0, len(c.sample.tokens)) for c in completions]
-    found: dict[int, Prices] = {}
+    found: dict[Asked, Prices] = {}
     for forest in pack(units, budget=FORWARD_TOKENS):
         prices = _priced(policy, forest, estimator, coefficient)
-        found |= {id(unit): price for unit, price in zip(forest.units, prices, strict=True)}
-    return [found[id(unit)] for unit in units]
+        found |= {_asked(unit): price for unit, price in zip(forest.units, prices, strict=True)}
+    return [found[_asked(unit)] for unit in units]
 
 
 def _priced(policy: Policy, forest: Forest, estimator: Estimator, coefficient: float) -> list[Prices]:
@@ -64,6 +66,12 @@ def _priced(policy: Policy, forest: Forest, estimator: Estimator, coefficient: f
 
 def _sampled(unit: Unit, path: NDArray[np.int64]) -> NDArray[np.int64]:
     """The nodes of the completion of one unit."""
-    (item,) = unit.items
+    _, positions = _asked(unit)
+    return path[list(positions)]
+
+
+def _asked(unit: Unit) -> Asked:
+    """What is priced of a unit: packing may give back an equal unit, not the same one."""
+    (branch,), (item,) = unit.branches, unit.items
     assert isinstance(item, PolicyGradientItem)
-    return path[list(item.span.positions)]
+    return branch, item.span.positions

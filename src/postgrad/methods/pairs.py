@@ -189,7 +189,7 @@ def precomputed(policy: Policy, units: Sequence[Unit]) -> list[Unit]:
     from postgrad.objectives.channel import joined
     from postgrad.train.scoring import scored_forest
 
-    done: dict[int, Unit] = {}
+    done: dict[Unit, Unit] = {}  # by what they say: packing may give back an equal unit, not the same one
     for forest in pack(units, budget=BUDGET):
         pairs = [[item for item in unit.items if isinstance(item, PreferenceItem)] for unit in forest.units]
         spans = [(k, span) for k, items in enumerate(pairs) for item in items for span in (item.chosen, item.rejected)]
@@ -200,5 +200,5 @@ def precomputed(policy: Policy, units: Sequence[Unit]) -> list[Unit]:
         parts = iter(np.split(logprobs_N, np.cumsum([len(own) for own in nodes])[:-1]))
         for unit, items in zip(forest.units, pairs, strict=True):
             known = tuple(replace(item, reference=(next(parts), next(parts))) for item in items)
-            done[id(unit)] = replace(unit, items=known)
-    return [done[id(unit)] for unit in units]
+            done[unit] = replace(unit, items=known)
+    return [done[unit] for unit in units]

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 import torch
 from peft import PeftModel
+from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
@@ -58,6 +59,7 @@ def load_plain(source: Path | str, *, dtype: torch.dtype, adapter: AdapterConfig
     held = adapter.variant_of(QLora) if adapter is not None else None
     if held is not None and (source == TINY_RANDOM or is_adapter(source)):
         raise ConfigError("qlora loads its weights from the files of a plain model", got=str(source))
+    disable_progress_bar()  # a bar per load and per saved file would drown those of the run
     if source == TINY_RANDOM:
         return tiny_model().to(dtype)
     if is_adapter(source):
@@ -65,13 +67,27 @@ def load_plain(source: Path | str, *, dtype: torch.dtype, adapter: AdapterConfig
         return merged
     if isinstance(source, str):
         require_reachable(source)
-    disable_progress_bar()  # a bar per load would drown those of the run
     quantised = {} if held is None else loading_in_4_bits(held, dtype=dtype)
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(source), dtype=dtype, **quantised)
     except (OSError, ValueError) as error:
         raise DataError(f"the model does not load: {error}", got=str(source)) from None
+    silence_dropout(model)
     return model
+
+
+def silence_dropout(model: PreTrainedModel) -> None:
+    """Switch off the dropout that `model` was pretrained with (0.1 in GPT-2); that of an adapter comes later and stays.
+
+    Under it a policy is not its own reference at the first step, a ratio to the policy that sampled is not 1, and how a
+    step is packed changes its loss. What is saved keeps the model's configuration.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name, value in list(vars(module).items()):
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
 
 
 def keep_weights(model: PreTrainedModel) -> None:

@@ -90,7 +90,9 @@ class _Chosen(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_CV: Tensor, targets_C: Tensor) -> Tensor:
-        sums_C = torch.cat([torch.logsumexp(tile_RV, dim=1) for tile_RV in logits_CV.split(_tile_rows(logits_CV))])
+        sums_C = torch.cat(
+            [torch.logsumexp(tile_RV, dim=1) for tile_RV in torch.split(logits_CV, _tile_rows(logits_CV))]
+        )
         ctx.save_for_backward(logits_CV, targets_C, sums_C)
         return logits_CV.gather(1, targets_C[:, None])[:, 0] - sums_C
 

@@ -17,7 +17,7 @@ def group_centred(rewards: Rewards) -> Advantages:
     """Reward minus the mean of its group, one per reward, in order; None where the reward is missing.
 
     Raises:
-        ValueError: a reward is infinite.
+        DataError: a reward is infinite.
     """
     return _less(rewards, fmean(known_rewards(rewards) or [0.0]))
 
@@ -26,7 +26,7 @@ def group_standardised(rewards: Rewards) -> Advantages:
     """Centred reward over the sample deviation of its group; None where the reward is missing.
 
     Raises:
-        ValueError: a reward is infinite.
+        DataError: a reward is infinite.
     """
     return over(group_centred(rewards), deviation(known_rewards(rewards)))
 
@@ -35,7 +35,7 @@ def leave_one_out(rewards: Rewards) -> Advantages:
     """Reward minus the mean of the others in its group; None where the reward is missing.
 
     Raises:
-        ValueError: a reward is infinite.
+        DataError: a reward is infinite.
     """
     n = len(known_rewards(rewards))
     return [None if centred is None else centred * n / max(1, n - 1) for centred in group_centred(rewards)]

@@ -13,6 +13,7 @@ from statistics import stdev
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from postgrad.core.annotation import FloatsT
+from postgrad.core.errors import DataError
 
 EPSILON = 1e-6
 
@@ -35,7 +36,7 @@ class Outcome:
         if self.reward is None or math.isnan(self.reward):
             return None
         if math.isinf(self.reward):
-            raise ValueError(f"a reward is infinite: {self.reward}")
+            raise _infinite(self.reward)
         return float(self.reward) - sum(self.penalties_T)
 
 
@@ -72,7 +73,7 @@ class Estimator(Protocol):
         """Credits in the order of groups and completions.
 
         Raises:
-            ValueError: a reward is infinite.
+            DataError: a reward is infinite.
         """
         ...
 
@@ -81,12 +82,16 @@ def known_rewards(rewards: Rewards) -> list[float]:
     """Those that are not missing.
 
     Raises:
-        ValueError: one is infinite.
+        DataError: one is infinite.
     """
     known = [float(reward) for reward in rewards if reward is not None and not math.isnan(reward)]
     if any(math.isinf(reward) for reward in known):
-        raise ValueError(f"a reward is infinite: {known}")
+        raise _infinite(known)
     return known
+
+
+def _infinite(got: object) -> DataError:
+    return DataError("a reward is infinite", got=got, do="give NaN for what cannot be graded: it is left out")
 
 
 def deviation(values: Sequence[float]) -> float:

@@ -121,6 +121,11 @@ class PolicyGradient:
         return self.correction != "none"
 
     @property
+    def on_policy(self) -> bool:
+        """Whether completions must be of the policy that is trained on them, for there is no ratio to another."""
+        return OBJECTIVES[self.objective].surrogate.on_policy
+
+    @property
     def aggregated_by(self) -> Aggregation:
         """The aggregation that is set, or the objective's."""
         return self.aggregation or OBJECTIVES[self.objective].aggregation

@@ -76,11 +76,16 @@ class Losses(NamedTuple):
 
 
 class Surrogate(Protocol):
-    """`by_sequence`: one ratio, and so one advantage, for a completion. `from_sampler`: it compares with μ itself."""
+    """What it compares with.
+
+    `by_sequence`: one ratio, and so one advantage, for a completion. `from_sampler`: it compares with μ itself.
+    `on_policy`: it has no ratio, so samples of an older policy would be taken for the policy's own.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     by_sequence: ClassVar[bool]
     from_sampler: ClassVar[bool]
+    on_policy: ClassVar[bool]
 
     def __call__(self, tokens: Tokens) -> Losses:
         """Losses to minimise."""
@@ -92,11 +97,14 @@ class _TokenRatios:
 
     by_sequence: ClassVar[bool] = False
     from_sampler: ClassVar[bool] = False
+    on_policy: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class Reinforce(_TokenRatios):
     """REINFORCE; no ratio, so nothing to clip."""
+
+    on_policy: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Losses:
         """−A log π."""

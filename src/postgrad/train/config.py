@@ -73,6 +73,14 @@ class SpikesConfig(Config):
     limit: Annotated[int, Field(ge=1)] = 3
     """Rollbacks in a run; one more stops it."""
 
+    @model_validator(mode="after")
+    def _needs_a_threshold(self) -> SpikesConfig:
+        fields = type(self).model_fields
+        given = [name for name, field in fields.items() if getattr(self, name) != field.default]
+        if self.threshold is None and given:
+            raise ValueError(f"{given[0]} does nothing without a threshold: set one, such as 6, or leave it out")
+        return self
+
 
 class ReuseConfig(Config):
     """Several optimiser steps on the units that the source gave once."""

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from postgrad.core.annotation import PolicyGradientItem, Unit
 from postgrad.core.errors import ConfigError
 from postgrad.core.task import Grade
+from postgrad.methods import kl_reward
 from postgrad.methods.completion import Completion
 from postgrad.methods.composer import Composer, ComposerSource
 from postgrad.methods.credit import Credit, credited, overlong_penalty
@@ -176,6 +177,23 @@ def test_kl_in_the_reward_is_exactly_0_at_the_start_and_not_later(policy: Policy
     assert min(value for price in dear for value in price) >= 0
     assert max(value for price in dear for value in price) > 0
     np.testing.assert_allclose(np.concatenate(twice), 2 * np.concatenate(dear), rtol=1e-6)
+
+
+def test_kl_in_the_reward_of_completions_longer_than_a_pass(policy: Policy, monkeypatch: pytest.MonkeyPatch):
+    """A pass of one token: packing rebuilds every completion, and its price stays what it was in one pass."""
+    (groups, _) = source(policy)._sampled(0)
+    flat = [c for group in groups for c in group]
+    with torch.no_grad():
+        moved = [p for name, p in policy.model.named_parameters() if "lora_B" in name]
+        for parameter in moved:
+            parameter.add_(0.5)
+        together = kl_penalties(policy, flat, "k2", 1.0)
+        monkeypatch.setattr(kl_reward, "FORWARD_TOKENS", 1)
+        alone = kl_penalties(policy, flat, "k2", 1.0)
+        for parameter in moved:
+            parameter.zero_()
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @dataclass

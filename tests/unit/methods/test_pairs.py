@@ -12,6 +12,7 @@ from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.forest import build_forest
 from postgrad.core.message import Message
 from postgrad.core.record import Record
+from postgrad.methods import pairs
 from postgrad.methods.pairs import DPO, KTO, Judged, log_ratios, mismatched
 from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
@@ -44,6 +45,22 @@ def first_loss(policy: Policy, units: list[Unit], channel: Preference) -> float:
     scored = scored_forest(policy, forest, policy.hidden_TD(forest))
     placed = [Placed(k, item) for k, unit in enumerate(units) for item in unit.items]
     return float(channel.loss(scored, placed)[0])
+
+
+def test_a_precomputed_reference_of_a_pair_longer_than_a_pass(
+    policy: Policy, records: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A pass of 8 tokens for pairs of some 20: packing rebuilds such a pair, and its numbers stay the same ones."""
+    whole, short = DPO(records=records, batch_size=1, reference="precomputed"), []
+    for budget in (pairs.BUDGET, 8):
+        monkeypatch.setattr(pairs, "BUDGET", budget)
+        (unit,) = whole.source(policy, seed=0).units(0)
+        (item,) = unit.items
+        assert isinstance(item, PreferenceItem)
+        assert item.reference is not None
+        short.append(item.reference)
+    for known, cut in zip(*short, strict=True):
+        assert cut == pytest.approx(known, abs=1e-5)
 
 
 def test_a_precomputed_reference_is_that_of_the_policy_at_the_start(policy: Policy, records: Path):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+from transformers.utils.logging import enable_progress_bar
 
 from postgrad.core.annotation import Unit
 from postgrad.core.errors import ConfigError, DataError, TrainingFault
@@ -123,6 +125,25 @@ def test_other_families_take_adapters_and_come_back(name: str, tmp_path: Path) -
     torch.testing.assert_close(logits(load_policy(tmp_path / "merged")), logits(policy), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "opt", "xglm", "seed_oss"])
+def test_a_models_own_dropout_is_off_and_an_adapters_is_not(name: str, tmp_path: Path) -> None:
+    """Their configurations have 0.1; with it the first DPO loss is not ln 2, and packing changes what is drawn."""
+    small = {"hidden_size": 32, "d_model": 32, "ffn_dim": 64, "num_hidden_layers": 2, "num_layers": 2}
+    heads = {"num_attention_heads": 4, "attention_heads": 4, "num_key_value_heads": 4, "head_dim": 8}
+    config = CONFIG_MAPPING[name](vocab_size=97, pad_token_id=0, bos_token_id=1, eos_token_id=2, **small, **heads)
+    assert any(value == 0.1 for key, value in config.to_dict().items() if "drop" in key)
+    make_policy(name, AutoModelForCausalLM.from_config(config), byte_tokenizer()).save(tmp_path / name)
+    for dropout in (0.0, 0.5):
+        policy = load_policy(tmp_path / name, adapter=AdapterConfig(rank=2, dropout=dropout))
+        for key, weight in policy.model.named_parameters():
+            if "lora_B" in key:
+                weight.data.fill_(0.03)
+        evaluated = logits(policy)
+        policy.model.train()
+        assert torch.equal(logits(policy), evaluated) == (dropout == 0)
+    assert policy.network.config.to_dict().items() >= {k: v for k, v in config.to_dict().items() if "drop" in k}.items()
+
+
 def test_neither_embeddings_nor_head_are_adapted(adapted: Policy) -> None:
     trained = [name for name, weight in adapted.model.named_parameters() if weight.requires_grad]
     assert trained
@@ -156,6 +177,14 @@ def test_a_merge_that_changes_the_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingFault, match="differs from the adapted one"):
         policy.save_merged(tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
+
+
+def test_loading_and_saving_draw_no_bars_of_their_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """transformers draws one for every file of weights, on a terminal or not, amid the lines of a run."""
+    enable_progress_bar()
+    load_policy("tiny-random").save(tmp_path / "model")
+    load_policy(tmp_path / "model")
+    assert "%" not in capfd.readouterr().err
 
 
 def test_a_save_over_an_artifact_replaces_it_whole(adapted: Policy, tmp_path: Path) -> None:

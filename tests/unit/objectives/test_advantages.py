@@ -61,8 +61,8 @@ def test_a_step_without_contrast_gives_exactly_zero(name: str):
 
 
 @pytest.mark.parametrize("name", sorted(ADVANTAGES))
-def test_an_infinite_reward_is_an_error(name: str):
-    with pytest.raises(ValueError, match="infinite"):
+def test_an_infinite_reward_is_an_error_of_its_environment(name: str):
+    with pytest.raises(DataError, match=r"a reward is infinite.*give NaN"):
         estimator(name)([group(1.0, math.inf)])
 
 

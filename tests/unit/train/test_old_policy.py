@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from postgrad.core.annotation import PolicyGradientItem, Unit
+from postgrad.core.errors import ConfigError
 from postgrad.core.forest import build_forest
+from postgrad.objectives.policy_objectives import OBJECTIVES
 from postgrad.train.loop import train
-from postgrad.train.old_policy import with_old
+from postgrad.train.old_policy import preparation, with_old
 from unit.train.tiny_training import MemoryRun, StepSource, TinyPolicy, config, mixed_units
 
 
@@ -39,7 +41,7 @@ def test_every_item_gets_the_policys_own_numbers() -> None:
     """Packed over several forests; as each completion has them alone."""
     policy = TinyPolicy()
     found = with_old(policy, sampled(), token_budget=16)
-    assert len(found) == 4
+    assert [unit.branches for unit in found] == [unit.branches for unit in sampled()]
     for unit in found:
         old_T = own(unit).old_T
         assert old_T is not None
@@ -56,6 +58,41 @@ def test_what_is_known_masked_or_of_another_channel_stays() -> None:
     assert own(found[known.branches]).old_T is zeros
     assert own(found[masked.branches]).old_T is None
     assert found[other.branches] == other
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_what_has_no_ratio_is_not_trained_on_an_older_policys_samples(tmp_path: Path, name: str) -> None:
+    """REINFORCE's −A log π is the gradient of the reward for samples of π alone: rloo, remax and opo."""
+    settings = config(steps=1, channels={"policy_gradient": {"objective": name}}, reuse={"parts": 2})
+    if name not in ("rloo", "remax", "opo"):
+        assert preparation(TinyPolicy(), settings)([]) == []
+        return
+    with pytest.raises(ConfigError, match=rf"loop.reuse.*has no ratio.*'{name}'"):
+        train(TinyPolicy(), StepSource(sampled), settings, MemoryRun(tmp_path))
+
+
+def family(step: int) -> list[Unit]:
+    """Two units of three completions each, as a method may lay out groups."""
+    return [
+        Unit(
+            tuple(unit.branches[0] for unit in group),
+            tuple(replace(own(unit), span=replace(own(unit).span, branch=k)) for k, unit in enumerate(group)),
+        )
+        for group in (mixed_units(seed, each=3, kinds=("policy_gradient",)) for seed in (2 * step, 2 * step + 1))
+    ]
+
+
+def test_the_token_budget_does_not_decide_which_step_gets_what(tmp_path: Path) -> None:
+    """A buffer dealt out to two steps: with passes of 10 tokens a group is cut for computing, and not for dealing."""
+    weights = []
+    for budget in (1000, 10):
+        policy = TinyPolicy(dtype=torch.float64)
+        loop: dict[str, Any] = {"reuse": {"parts": 2}, "token_budget": budget}
+        channels = {"policy_gradient": {"correction": "tis"}}
+        train(policy, StepSource(family), config(steps=2, channels=channels, **loop), MemoryRun(tmp_path / str(budget)))
+        weights.append(policy.weights())
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weights[1][name], weight, rtol=1e-6, atol=1e-9, msg=name)
 
 
 def lines(tmp_path: Path, **channel: Any) -> list[dict[str, Any]]:

@@ -27,6 +27,14 @@ def fed(watch: Spikes, *losses: float) -> list[bool]:
     return [watch.reason({"loss": loss, "gradient_norm": 1.0}) is not None for loss in losses]
 
 
+@pytest.mark.parametrize("setting", [{"window": 8}, {"watch": "loss"}, {"before": 0}, {"limit": 5}])
+def test_what_would_do_nothing_without_a_threshold_is_refused(setting: dict[str, object]):
+    with pytest.raises(ValueError, match="does nothing without a threshold"):
+        SpikesConfig.model_validate(setting)
+    assert SpikesConfig.model_validate({"threshold": 6, **setting}).threshold == 6
+    assert SpikesConfig.model_validate(SpikesConfig().resolved()) == SpikesConfig()  # as a stored run has it
+
+
 def test_the_threshold_by_hand():
     """1 2 3 4 5: median 3, deviations 2 1 0 1 2 with median 1, so a spike is above 3 + 5 · 1.4826 = 10.413."""
     assert fed(spikes(), 1, 2, 3, 4, 5, 10.41) == [False] * 6
