@@ -21,7 +21,7 @@ from postgrad.teachers.anthropic_wire import anthropic_messages, anthropic_tools
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
-from postgrad.teachers.sdk import Route, http_client, post
+from postgrad.teachers.sdk import Route, http_client, post, without_custom_headers
 from postgrad.teachers.streams import joined_message
 from postgrad.teachers.wire import ToolNames, sendable
 
@@ -74,13 +74,14 @@ class AnthropicMessages(ModelAt):
             import anthropic
         except ImportError:
             raise MissingDependency("anthropic", extra="teachers") from None
-        client = anthropic.AsyncAnthropic(
-            api_key=key_of(self.key_variable),
-            base_url=self.address,
-            max_retries=0,
-            open_telemetry=False,
-            http_client=http_client(anthropic, self.address),
-        )
+        with without_custom_headers():
+            client = anthropic.AsyncAnthropic(
+                api_key=key_of(self.key_variable),
+                base_url=self.address,
+                max_retries=0,
+                open_telemetry=False,
+                http_client=http_client(anthropic, self.address),
+            )
 
         async def send(body: Body, request: str) -> object:
             return await post(anthropic, client, ROUTE, body, request=request)

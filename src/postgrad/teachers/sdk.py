@@ -6,8 +6,10 @@ only for other machines, and none of the headers that the SDKs add from environm
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -28,6 +30,16 @@ def http_client(sdk: ModuleType, address: str, *, drop: Sequence[str] = ()) -> A
 
     hooks = {"request": [without], "response": [mark_begun]}
     return sdk.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not is_loopback(address), event_hooks=hooks)
+
+
+@contextmanager
+def without_custom_headers() -> Iterator[None]:
+    """Inside, where a client is made, the SDKs find no headers in the environment: those would replace the named key."""
+    found = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith("_CUSTOM_HEADERS")}
+    try:
+        yield
+    finally:
+        os.environ.update(found)
 
 
 Join = Callable[[Sequence[object]], dict[str, Any]]

@@ -157,6 +157,7 @@ def test_an_overloaded_api_is_asked_again_and_no_credential_of_the_environment_i
     """529 is Anthropic's own; the SDK would take a token of the environment and trace the call."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-for-you")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "not-for-you")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Api-Key: not-for-you\nX-Own: not-for-you")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("MY_KEY", "k-1")
     busy = Reply({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, 529, {"retry-after": "0"})

@@ -149,10 +149,11 @@ def test_what_counts_as_this_machine(url: str, loopback: bool) -> None:
 
 
 def test_keys_and_names_of_the_environment_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK reads a key, an organisation, a project and an address from variables of its own: none may be sent."""
+    """The SDK reads a key, an organisation, a project, an address and headers from variables of its own: none is sent."""
     secrets = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
     for name in secrets:
         monkeypatch.setenv(name, "not-for-you")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer not-for-you\nX-Own: not-for-you")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
     monkeypatch.setenv("MY_KEY", "k-1")
     with serving(completion("hi")) as endpoint:
