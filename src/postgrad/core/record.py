@@ -8,11 +8,13 @@ from postgrad.core.message import Message, Tool
 from postgrad.core.trace import Fidelity
 
 
-class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a row came from: trace and step, the rule that made it, the teachers behind it.
+class Provenance(msgspec.Struct, frozen=True):
+    """Where a row came from: trace and step, the rule that made it, who stands behind it.
 
-    `why` is the reason in words (for a correction the user's), `cost` what the teachers' answers at this step cost in
-    US dollars (None: nobody was paid, or it is not known), `fidelity` how exactly the step's context is known.
+    `teachers` are the models that agreed, a person, or ``trace`` where the trace itself shows it; `agreement` is their
+    share (None: nobody was asked), `why` the reason in words (for a correction the user's), `cost` what the answers at
+    this step cost in US dollars (0: nobody was paid; None: not known), `fidelity` how exactly the context is known.
+    Every row is written with all of them.
     """
 
     trace: str = ""

@@ -9,6 +9,9 @@ from postgrad.core.record import Provenance, Record
 from postgrad.core.trace import Step, Trace
 from postgrad.teachers.validity import invalid_reason
 
+THE_TRACE = "trace"
+"""Who stands behind a row that nobody was asked about: what happened shows it."""
+
 
 class Made(msgspec.Struct, frozen=True):
     """A row, or the reason why a step gave none."""
@@ -27,14 +30,15 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def provenance(trace: Trace, step: Step, source: Source) -> Provenance:
-    """Where a row of `step` comes from."""
+    """Where a row of `step` comes from, for which nobody was paid."""
     return Provenance(
         trace.id,
         step.index,
         source.rule,
-        source.teachers,
+        source.teachers or (THE_TRACE,),
         source.agreement,
-        source.why,
+        source.why or "no reason was given",
+        cost=0.0,
         fidelity=step.request.fidelity,
     )
 

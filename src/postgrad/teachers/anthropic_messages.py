@@ -17,13 +17,19 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.canonical import plain_json
 from postgrad.core.errors import MissingDependency
 from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
-from postgrad.teachers.anthropic_wire import anthropic_messages, anthropic_tools, beginning, mark_breakpoints
+from postgrad.teachers.anthropic_wire import (
+    ANTHROPIC,
+    anthropic_messages,
+    anthropic_tools,
+    beginning,
+    mark_breakpoints,
+)
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
 from postgrad.teachers.sdk import Route, http_client, post, without_custom_headers
 from postgrad.teachers.streams import joined_message
-from postgrad.teachers.wire import ToolNames, sendable
+from postgrad.teachers.wire import Form, ToolNames, sendable
 
 PUBLIC = "https://api.anthropic.com"
 ROUTE = Route("/v1/messages", joined_message)
@@ -37,6 +43,7 @@ class AnthropicMessages(ModelAt):
     base_url: str = PUBLIC
     kind: str = "Anthropic endpoint"
     prompt_cache: ClassVar[RuleName] = "anthropic"  # up to a mark
+    form: ClassVar[Form] = ANTHROPIC
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The request. The API takes no seed, and no temperature above 1."""

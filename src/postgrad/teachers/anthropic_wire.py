@@ -13,7 +13,7 @@ from typing import Any
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Tool
-from postgrad.teachers.wire import ToolNames, wire_messages, wire_tools
+from postgrad.teachers.wire import Form, ToolNames, wire_messages, wire_tools
 
 Block = dict[str, Any]
 _MARK = {"type": "ephemeral"}
@@ -51,6 +51,18 @@ def anthropic_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, A
         }
         for function in functions
     ]
+
+
+def _alone(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What one message of a trace becomes: a text block of the system, or a turn."""
+    ids: dict[str, str] = {}
+    system = [_text(message["content"]) for message in sent if message["role"] == "system"]
+    blocks = [block for message in sent if message["role"] != "system" for block in _blocks(message, ids)]
+    role = "assistant" if any(message["role"] == "assistant" for message in sent) else "user"
+    return [*system, {"role": role, "content": blocks}] if blocks else system
+
+
+ANTHROPIC = Form(_alone, anthropic_tools)
 
 
 def beginning(ask: Ask, messages: int) -> Ask:

@@ -61,7 +61,7 @@ class NetworkTeacher:
         self.kind = endpoints[0].provider.kind
         self.endpoints = tuple(endpoints)
         self.cache, self.gateway, self.redact = cache, gateway, redact
-        self.meter = Meter(scale or Scale())
+        self.meter = Meter(scale or Scale(form=endpoints[0].provider.form))
         self._connections: list[Connection] = []
         self._under_way: dict[str, asyncio.Future[Answer]] = {}
 

@@ -9,20 +9,21 @@ machine is the user's own. Not covered: pulling models, images.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
+from postgrad.core.message import Tool
 from postgrad.teachers.failures import CallFailed, of_status
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, is_loopback, key_of, usage_of
 from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import CONNECT, broken, mark_begun
 from postgrad.teachers.streams import joined_chat
-from postgrad.teachers.wire import ToolNames, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import Form, ToolNames, sendable, wire_messages, wire_tools
 
 if TYPE_CHECKING:
     import httpx
@@ -32,6 +33,14 @@ _SMALLEST_CONTEXT = 4096
 _BYTES_A_TOKEN = 2.5  # fewer than any text has on average, so that the context is never too small
 
 
+def _messages(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [_message(message) for message in _named(sent)]
+
+
+def _tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
+    return [_plain_types(tool) for tool in wire_tools(tools, names)]
+
+
 @dataclass(frozen=True)
 class OllamaNative(ModelAt):
     """A `Provider`; `base_url` is without a path (a /v1 at its end is taken off). `extra` are model options."""
@@ -39,12 +48,12 @@ class OllamaNative(ModelAt):
     base_url: str = LOCAL
     kind: str = "Ollama endpoint"
     prompt_cache: ClassVar[RuleName] = "none"  # what it keeps is not told, and free
+    form: ClassVar[Form] = Form(_messages, _tools)
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The arguments of the client's `chat`."""
         names = ToolNames(tool.name for tool in ask.tools)
-        messages = [_message(message) for message in _named(wire_messages(ask, names))]
-        tools = [_plain_types(tool) for tool in wire_tools(ask.tools, names)]
+        messages, tools = self.form.messages(wire_messages(ask, names)), self.form.tools(ask.tools, names)
         size = len(json.dumps([messages, tools]).encode())
         options = {
             "temperature": sampling.temperature,

@@ -19,7 +19,7 @@ from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, check_
 from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import Route, http_client, post, without_custom_headers
 from postgrad.teachers.streams import joined_completion
-from postgrad.teachers.wire import ToolNames, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import CHAT, Form, ToolNames, sendable, wire_messages, wire_tools
 
 ROUTE = Route("/chat/completions", joined_completion)
 
@@ -29,6 +29,7 @@ class OpenAICompatible(ModelAt):
     """A `Provider`; `base_url` usually ends in ``/v1``."""
 
     kind: str = "HTTP endpoint"
+    form: ClassVar[Form] = CHAT
     prompt_cache: ClassVar[RuleName] = "openai"  # the strictest of those that speak its API, until bills say more
 
     @property

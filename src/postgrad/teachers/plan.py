@@ -34,7 +34,7 @@ from postgrad.teachers.tokens import Scale, Size, most_tokens
 _PLAIN = Scale()
 _DIGITS = 9  # of US dollars
 _FEW_BILLS = 3  # below it their spread says nothing
-_SURE, _UNSURE = 0.02, 0.15  # the least that is promised of an estimate by bills, and by few of them
+_SURE, _UNSURE = 0.02, 0.15  # the least that is promised of an estimate by many bills, and by one
 
 
 @dataclass
@@ -247,10 +247,13 @@ def _basis(teacher: Teacher, sums: _Sums, cost: float) -> str:
 
 
 def _error(teacher: Teacher, sums: _Sums, cost: float) -> float:
-    """Two standard errors of the sum over the calls to come, by how the bills spread, as a share of the cost."""
+    """Two standard errors of the sum over the calls to come, by how the bills spread, as a share of the cost.
+
+    Bills of a few steps of one trace are alike and spread less than what comes, so few of them never promise much.
+    """
     rates, price, calls = sums.billed, teacher.price, sums.calls
     if rates.read.steps < _FEW_BILLS:
         return _UNSURE
     spread = math.hypot(price.input * rates.read.line.spread, price.output * rates.written.line.spread) / 1e6
     error = 2 * spread * math.sqrt(calls + calls**2 / rates.read.steps)
-    return max(_SURE, error / cost) if cost else _SURE
+    return max(_SURE, _UNSURE / math.sqrt(rates.read.steps), error / cost) if cost else _SURE

@@ -23,6 +23,7 @@ from postgrad.core.actor import Ask, Sampling, TokenChoice
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message
 from postgrad.teachers.prompt_cache import RuleName
+from postgrad.teachers.wire import Form
 
 Body = dict[str, Any]
 Send = Callable[[Body, str], Awaitable[object]]
@@ -114,6 +115,11 @@ class Provider(Protocol):
     @property
     def prompt_cache(self) -> RuleName:
         """The rule by which its prompt cache keeps beginnings."""
+        ...
+
+    @property
+    def form(self) -> Form:
+        """How its API writes messages and tools."""
         ...
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None) -> Body:

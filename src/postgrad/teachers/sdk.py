@@ -34,7 +34,7 @@ def http_client(sdk: ModuleType, address: str, *, drop: Sequence[str] = ()) -> A
 
 @contextmanager
 def without_custom_headers() -> Iterator[None]:
-    """Inside, where a client is made, the SDKs find no headers in the environment: those would replace the named key."""
+    """Where a client is made inside, the SDK finds no headers in the environment: they would replace the named key."""
     found = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith("_CUSTOM_HEADERS")}
     try:
         yield

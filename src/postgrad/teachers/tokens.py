@@ -2,8 +2,8 @@
 
 Nobody but the provider knows its tokenizer, so a count made beforehand is an estimate with a stated error:
 
-- four characters of the request's JSON a token (+-30 %: the JSON around a message stands for what a chat template puts
-  there), or a tokenizer file that the user names (+-5 %: templates differ);
+- four bytes of the request's JSON a token, as the teacher's API has it (+-30 %: the JSON around a message stands for
+  what a chat template puts there), or a tokenizer file that the user names (+-5 %: templates differ);
 - where this teacher has been billed before, times what it billed divided by what was estimated (+-2 %).
 
 The upper bound that a budget is kept with is another thing. No byte-level tokenizer makes more tokens than bytes, so a
@@ -22,12 +22,12 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import ConfigError, MissingDependency
 from postgrad.core.message import Media, Message, Opaque, Text, Tool, ToolCall, ToolResult
 from postgrad.teachers.once import PerObject
-from postgrad.teachers.wire import ToolNames, wire_alone, wire_tools
+from postgrad.teachers.wire import CHAT, Form, ToolNames, wire_alone
 
-CHARACTERS_A_TOKEN = 4.0
+BYTES_A_TOKEN = 4.0
 TOKENS_A_MESSAGE = 4.0
 TOKENS_A_CALL = 8.0  # what stands around a name and its arguments in a completion
-_BETWEEN = 2  # characters between two messages in JSON
+BETWEEN = 2 / BYTES_A_TOKEN  # tokens of the comma and the blank between two messages in JSON
 _TEMPLATE = 128  # tokens that a chat template may add to a whole request
 _TEMPLATE_OF_TOOLS = 640  # and to one that offers tools: providers put a page of rules before them
 _TEMPLATE_A_MESSAGE = 16  # and to a message
@@ -74,13 +74,15 @@ class Scale:
     """Weighs messages and tools: `message` and `tools` give the `Size` of one of them, worked out once.
 
     Args:
-        count: of a tokenizer; without one, characters are counted.
+        count: of a tokenizer; without one, bytes are counted.
+        form: how the teacher's API writes what is weighed.
     """
 
-    def __init__(self, count: Count | None = None) -> None:
-        self._count = count
+    def __init__(self, count: Count | None = None, *, form: Form = CHAT) -> None:
+        self._count = count or (lambda text: _bytes(text) / BYTES_A_TOKEN)
+        self._form = form
         self.counts = count is not None
-        self.basis = f"estimate ({'a tokenizer, +-5 %' if count else 'four characters a token, +-30 %'})"
+        self.basis = f"estimate ({'a tokenizer, +-5 %' if count else 'four bytes a token, +-30 %'})"
         self.message = PerObject[Message, Size](self._message)
         self.tools = PerObject[Sequence[Tool], Size](self._tools, equal=True)
 
@@ -97,27 +99,31 @@ class Scale:
         """A hint, as it is put after the last message."""
         if not hint:
             return Size()
-        return Size(self._count(hint) if self._count else len(hint) / CHARACTERS_A_TOKEN, _bytes(hint))
+        return Size(self._count(hint), _bytes(hint))
 
     def answer(self, message: Message) -> float:
         """Estimated tokens of an action as a completion."""
         text, calls = _sent_text(message), TOKENS_A_CALL * len(message.tool_calls)
-        return max(1.0, calls + (self._count(text) if self._count else len(text) / CHARACTERS_A_TOKEN))
+        return max(1.0, calls + self._count(text))
 
     def _message(self, message: Message) -> Size:
         sent = _sent_text(message)
-        if self._count is not None:
+        if self.counts:
             tokens = self._count(sent) + TOKENS_A_MESSAGE
         else:
-            tokens = sum(len(json.dumps(one)) + _BETWEEN for one in wire_alone(message)) / CHARACTERS_A_TOKEN
+            tokens = sum(self._count(_json(one)) + BETWEEN for one in self._form.messages(wire_alone(message)))
         return Size(tokens, _bytes(sent) + _TEMPLATE_A_MESSAGE)
 
     def _tools(self, tools: Sequence[Tool]) -> Size:
         if not tools:
             return Size()
-        text = json.dumps(wire_tools(tools, ToolNames([])))
-        tokens = self._count(text) if self._count else len(text) / CHARACTERS_A_TOKEN
-        return Size(tokens, _bytes(text) + _TEMPLATE_OF_TOOLS)
+        text = _json(self._form.tools(tools, ToolNames([])))
+        return Size(self._count(text), _bytes(text) + _TEMPLATE_OF_TOOLS)
+
+
+def _json(value: object) -> str:
+    """As it is sent: in UTF-8, without escapes."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _bytes(text: str) -> int:

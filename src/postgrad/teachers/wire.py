@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from postgrad.core.actor import Ask
 from postgrad.core.canonical import plain_json, valid_text
@@ -91,6 +91,17 @@ def wire_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
+
+
+class Form(NamedTuple):
+    """How an API writes messages, made from those of this form, and tools: what decides their size."""
+
+    messages: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+    tools: Callable[[Sequence[Tool], ToolNames], list[dict[str, Any]]]
+
+
+CHAT = Form(list, wire_tools)
+"""Of the chat-completions API itself."""
 
 
 def _role(message: Message) -> str:

@@ -18,13 +18,14 @@ from typing import Any
 from postgrad.core.message import Media
 from postgrad.core.prefix import common
 from postgrad.core.trace import Step, Trace
-from postgrad.teachers.tokens import CHARACTERS_A_TOKEN, Count, Scale
+from postgrad.teachers.tokens import Count, Scale
 
 LARGEST_GAP = 0.15
 """Share of the logged input tokens; above it a context is flagged."""
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _RATES = (0.5, 2.0)  # what a tokenizer can differ from the estimate by; beyond it something else is going on
 _FEWEST = 3  # growths to fit a rate to
+_CHARACTERS_A_TOKEN = 4.0
 
 _WHOLE = (
     *("prompt_tokens", "promptTokenCount", "prompt_token_count", "gen_ai.usage.input_tokens", "llm.token_count.prompt"),
@@ -43,7 +44,7 @@ _CACHED = (
 def by_script(text: str) -> float:
     """Estimated tokens of a text: four characters a token, one for each wide character."""
     wide = 0 if text.isascii() else len(_WIDE.findall(text))
-    return wide + (len(text) - wide) / CHARACTERS_A_TOKEN
+    return wide + (len(text) - wide) / _CHARACTERS_A_TOKEN
 
 
 def logged_input(usage: Mapping[str, Any]) -> int | None:

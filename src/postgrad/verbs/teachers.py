@@ -220,7 +220,8 @@ class _Maker:
             return _price_of(self.config.price, kind)
         if kind not in METERED:
             return FREE
-        listed = read_prices(self.setting.prices).of(self.config.model)
+        table = read_prices(self.setting.prices)
+        listed = table.of(self.config.model)
         if listed is None:
             raise ConfigError(
                 f"teacher {self.config.name} has no known price",
@@ -228,6 +229,8 @@ class _Maker:
                 expected="price: {input: USD, output: USD} per million tokens, or calls.prices with a row for it",
                 do="for a server of your own write `price: {input: 0, output: 0}`, or take kind ollama or local",
             )
+        source = self.setting.prices or "postgrad's own table"
+        note(f"teacher {self.config.name}: the price of {self.config.model} is of {table.as_of}, by {source}")
         return listed
 
     def _note(self) -> str:

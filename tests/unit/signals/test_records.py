@@ -14,9 +14,10 @@ import pytest
 from postgrad.core.errors import DataError
 from postgrad.core.message import Message
 from postgrad.core.record import Provenance, Record
+from postgrad.signals.made import Source, provenance
 from postgrad.signals.records import read_records, row_content, write_records
 from postgrad.traces.readers import read
-from unit.signals.traces_by_hand import WEATHER, act, call
+from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 
 ROW = Record(
     (Message.of("user", "Zürich? \u2028 \ud83d"),),
@@ -161,3 +162,22 @@ def test_a_trace_whose_provider_repeats_an_id_still_makes_a_row(tmp_path: Path) 
     path = tmp_path / "records.jsonl"
     write_records(path, [Record(trace.context(step), step.action)])
     assert len(list(read_records(path))) == 1
+
+
+def test_a_row_is_written_with_all_of_its_provenance(tmp_path: Path) -> None:
+    """Why, who, agreement, cost and fidelity are there for whoever counts or filters rows, measured or null."""
+    trace = TraceBuilder().step(act(call("get_weather", {"city": "Bonn"})), [("sun", False)]).build()
+    where = provenance(trace, trace.steps[0], Source("recovery/1", ""))
+    path = tmp_path / "records.jsonl"
+    write_records(path, [msgspec.structs.replace(ROW, provenance=where)])
+    told = json.loads(path.read_text())["provenance"]
+    assert told == {
+        "trace": trace.id,
+        "step": 0,
+        "rule": "recovery/1",
+        "teachers": ["trace"],
+        "agreement": None,
+        "why": "no reason was given",
+        "cost": 0.0,
+        "fidelity": trace.steps[0].request.fidelity,
+    }

@@ -149,7 +149,7 @@ def test_what_counts_as_this_machine(url: str, loopback: bool) -> None:
 
 
 def test_keys_and_names_of_the_environment_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK reads a key, an organisation, a project, an address and headers from variables of its own: none is sent."""
+    """The SDK reads a key, an organisation, a project, an address and headers from its own variables: none is sent."""
     secrets = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
     for name in secrets:
         monkeypatch.setenv(name, "not-for-you")

@@ -14,6 +14,7 @@ from postgrad.core.actor import Answer
 from postgrad.core.message import Message
 from postgrad.core.trace import Trace
 from postgrad.teachers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.anthropic_wire import ANTHROPIC
 from postgrad.teachers.openai_compatible import OpenAICompatible
 from postgrad.teachers.plan import Plan
 from postgrad.teachers.prices import Price
@@ -21,6 +22,7 @@ from postgrad.teachers.replay import Teacher
 from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from postgrad.teachers.tokens import Scale
+from postgrad.teachers.wire import CHAT, Form
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 from unit.teachers.asking import SAMPLING, openai, teacher
 
@@ -44,8 +46,8 @@ def priced(folder: Path, price: Price, provider: Any = None) -> Teacher:
     return Teacher("http", teacher(folder, provider or openai(AT_HOME), price=price), price=price)
 
 
-def sizes(one: Trace) -> list[float]:
-    return [Scale().ask(ask_of(one, step)).tokens for step in one.steps]
+def sizes(one: Trace, form: Form = CHAT) -> list[float]:
+    return [Scale(form=form).ask(ask_of(one, step)).tokens for step in one.steps]
 
 
 def test_without_a_cache_every_context_is_paid(tmp_path: Path) -> None:
@@ -94,8 +96,8 @@ def test_writing_into_anthropics_cache_is_paid_where_somebody_will_read_it(tmp_p
     price = Price(1.0, 0.0, cached_input=0.1, cache_write=1.25)
     provider = AnthropicMessages("claude-x", "http://localhost:1")
     one, other = trace("x", 2, words=2000), trace("y", 1, words=2000)
-    first, second = sizes(one)
-    (apart,) = sizes(other)
+    first, second = sizes(one, ANTHROPIC)
+    (apart,) = sizes(other, ANTHROPIC)
     told = planned([one, other], priced(tmp_path, price, provider))
     assert told["cost"] == pytest.approx((first * 1.25 + first * 0.1 + (second - first) * 1.25 + apart) / 1e6, rel=1e-6)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tokenizers
@@ -11,8 +12,11 @@ import tokenizers
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, ToolResult
+from postgrad.teachers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.ollama_native import OllamaNative
+from postgrad.teachers.openai_compatible import OpenAICompatible
+from postgrad.teachers.provider import ModelAt
 from postgrad.teachers.tokens import Meter, Scale, by_tokenizer
-from postgrad.teachers.wire import ToolNames, wire_messages
 from unit.signals.traces_by_hand import WEATHER, act, call
 
 USER = Message.of("user", "x" * 400)
@@ -21,11 +25,22 @@ SUN = Message("tool", (ToolResult("c0", "sun " * 50),))
 SAMPLING = Sampling(max_new_tokens=10)
 
 
-def test_a_request_is_estimated_by_the_characters_that_are_sent() -> None:
-    """The JSON of the messages is in brackets and has no comma after the last: half a token either way a message."""
-    ask = Ask((USER, ROME, SUN))
-    sent = len(json.dumps(wire_messages(ask, ToolNames([])))) / 4
-    assert Scale().ask(ask).tokens == pytest.approx(sent, abs=0.5)
+@pytest.mark.parametrize("kind", [OpenAICompatible, AnthropicMessages, OllamaNative])
+@pytest.mark.parametrize(
+    "said", ["What is the weather? " * 20, "天气怎么样？" * 20, "Wie wäre das Wetter für Köln? " * 20]
+)
+def test_a_request_is_estimated_by_the_bytes_that_are_sent(kind: type[ModelAt], said: str) -> None:
+    """A token for four bytes of the body's messages and tools in UTF-8, in the form of the API that is asked.
+
+    Of a message alone neither the ids that a whole request counts up nor the tool's name beside a result are known, and
+    lists are in brackets with no comma after the last: two tokens a message at most.
+    """
+    provider: Any = kind("m", "http://127.0.0.1:1")
+    ask = Ask((Message.of("system", "Be brief."), Message.of("user", said), ROME, SUN), (WEATHER,))
+    body = provider.body(ask, SAMPLING, shared=None)
+    told = [*(body.get("system") or ()), *body["messages"], *body["tools"]]
+    sent = sum(len(json.dumps(one, ensure_ascii=False).encode()) + 2 for one in told) / 4
+    assert Scale(form=provider.form).ask(ask).tokens == pytest.approx(sent, abs=2 * len(ask.messages))
 
 
 def test_what_is_not_sent_is_not_counted() -> None:
