@@ -1,10 +1,10 @@
 """One arm of a comparison, served from one process: CPU time and peak memory of each case are its own.
 
 The libraries are imported once (`python benchmarks/arm.py MODULE`); every request, a JSON line `{"case", "settings",
-"out"}` on stdin, then runs in a fork: set up, warm up on the `warm` settings, measure. What it gave is written to the
-`out` file (numpy), and a line `{"done": rc}` says so. A fork that needs more CPU seconds than its settings' `limit` is
-ended by the system, and `done` is -24 (SIGXCPU); one that needs more memory than there is ends itself, and `done` is
-12 (ENOMEM).
+"out"}` on stdin, then runs in a fork: set up, warm up on the `warm` settings, run `steps_before` equal steps, measure.
+What it gave is written to the `out` file (numpy), and a line `{"done": rc}` says so. A fork that needs more CPU seconds
+than its settings' `limit` is ended by the system, and `done` is -24 (SIGXCPU); one that needs more memory than there is
+ends itself, and `done` is 12 (ENOMEM).
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def measured(module: Any, case: str, settings: dict[str, Any], out: str) -> None
     if settings.get("warm"):
         prepare(settings | settings["warm"])()
     step = prepare(settings)
+    for _ in range(settings.get("steps_before", 0)):
+        step()
     before = start_peak()
     began, wall = time.process_time(), time.perf_counter()
     outcome = step()

@@ -101,7 +101,7 @@ class Bench:
 
     def second_step(self, case: Case) -> float:
         """CPU seconds of our step after an equal one."""
-        settings = case.settings | {"warm": {"P": case.settings["P"], "C": case.settings["C"], "G": case.settings["G"]}}
+        settings = case.settings | {"steps_before": 1}
         runs = [self.arm("ours").run(case.function, settings, self._folder) for _ in range(self._repeats)]
         return least(runs, "cpu")
 

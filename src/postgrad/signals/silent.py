@@ -112,6 +112,7 @@ _NOT_DONE = re.compile(
 _RUN_BY_FIND = re.compile(r"\s-(?:exec|execdir|ok) (\w+)")
 _BARE_TAG = re.compile(r"</?[\w-]+>")
 _HARNESS_ROW = re.compile(r"\W*(?:the |last |command|execution|process|tool|error|bash|shell|timed out)", re.IGNORECASE)
+_ABOUT_ARGUMENTS = re.compile(r"\b(?:json|arguments?|parameters?|pars(?:e|ed|ing)|malformed)\b", re.IGNORECASE)
 _SHORT, _FIRST_WORDS = 600, 200
 _EDGE = 6000
 
@@ -119,7 +120,7 @@ _EDGE = 6000
 def fails_in_text(evidence: Evidence) -> bool:
     """Whether an unflagged result shows by its text that the call failed."""
     opening, broken = evidence.opening, evidence.call.parse_error
-    if broken is not None and broken[:_FIRST_WORDS] in evidence.text:
+    if broken is not None and (broken[:_FIRST_WORDS] in evidence.text or _speaks_of_arguments(evidence.text)):
         return True
     untold = evidence.result.is_error is None
     if (untold or evidence.kind in ("edit", "other")) and REFUSED_CALL.match(opening):
@@ -138,6 +139,11 @@ def fails_in_text(evidence: Evidence) -> bool:
             not trusted and answers_with_failure(evidence)
         )
     return False if evidence.kind == "wait" else answers_with_failure(evidence)
+
+
+def _speaks_of_arguments(text: str) -> bool:
+    """Of arguments that are no JSON a short answer says so; what repaired them and went on gives what it found."""
+    return len(text) < _SHORT and _ABOUT_ARGUMENTS.search(text) is not None
 
 
 def failed_summary(line: str, text: str) -> bool:

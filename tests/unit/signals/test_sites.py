@@ -229,3 +229,21 @@ def test_a_malformed_call_that_the_verifier_also_saw_is_one_site() -> None:
         act(call("get_weather", "{")), [("Error: the arguments are not a JSON object", True)], feedback=[said]
     )
     assert only(builder).kind == "invalid_call"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: arguments are not valid JSON",
+        "Failed to parse tool arguments as JSON",
+        "Could not parse arguments",
+        "Malformed call, please try again",
+    ],
+)
+def test_arguments_that_are_no_json_are_a_mistake_in_whatever_words_the_answer_says_so(said: str) -> None:
+    broken = act(call("read_file", '{"path": "a.py'))
+    site = only(TraceBuilder().step(broken, [(said, None)]))
+    assert (site.kind, site.verdict) == ("invalid_call", "real")
+    assert find_sites(TraceBuilder().step(broken, [("import os\nprint(os.name)\n", None)]).build()) == []  # repaired
+    whole = act(call("read_file", {"path": "notes.md"}))
+    assert find_sites(TraceBuilder().step(whole, [("How arguments are parsed\n\nJSON first.\n", None)]).build()) == []
