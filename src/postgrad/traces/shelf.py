@@ -39,6 +39,10 @@ class Shelf:
                     if name is not None:
                         yield msgspec.structs.replace(unpack(row, messages), id=name)
 
+    def ids(self) -> frozenset[str]:
+        """The id of every session."""
+        return frozenset(self._index()[1].values())
+
     def _index(self) -> tuple[dict[str, list[_Group]], dict[tuple[str, int], str]]:
         """Where the traces of a source are, and the id of every trace that no other reading contains."""
         groups: dict[str, list[_Group]] = {}

@@ -132,6 +132,16 @@ class Store:
 
         return Shelf(self.folder, self.sources()).traces()
 
+    def ids(self) -> frozenset[str]:
+        """The ids of the traces that `traces` gives, without reading them.
+
+        Raises:
+            DataError: the folder is no trace store.
+        """
+        from postgrad.traces.shelf import Shelf
+
+        return Shelf(self.folder, self.sources()).ids()
+
     def records(self, sha256: str) -> pa.Table:
         """The record table of a source.
 

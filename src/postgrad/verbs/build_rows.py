@@ -91,7 +91,24 @@ class Rows:
         steps = [self.redact(step) for step in read_lines(path, ReplayedStep)]
         if not steps:
             raise DataError("no step was replayed", got=str(path), do="replay first: postgrad replay STORE -o OUT")
+        self._of_this_store(steps, path)
         return steps
+
+    def _of_this_store(self, steps: Sequence[ReplayedStep], path: Path) -> None:
+        """Rows of another store's traces are seldom what was meant."""
+        from postgrad.traces.store import Store
+
+        if self.config.store is None:
+            return
+        known = Store(self.config.store).ids()
+        strange = sum(step.trace not in known for step in steps)
+        if strange == len(steps):
+            told = f"none of its {counted(strange, 'step')} is of a trace in {self.config.store}"
+            raise DataError(f"this is the replay of another store: {told}", got=str(path), do="give the store it is of")
+        if strange:
+            note(
+                f"{counted(strange, 'step')} of {path} are of traces that {self.config.store} does not hold (any more)"
+            )
 
     def costs(self, pairs: int) -> dict[str, object]:
         """US dollars: of the answers whenever they were bought, by teacher and per pair, and of models asked here."""

@@ -373,3 +373,17 @@ def test_mistakes_of_the_user(tmp_path: Path) -> None:
         build(tmp_path, replays=bad)
     with pytest.raises(DataError, match="no trace store"):
         build(tmp_path, store=tmp_path / "nowhere")
+
+
+def test_a_replay_of_another_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of three traces the replay knows all, one store the first and another the rest."""
+    whole, first, rest = (tmp_path / name for name in ("whole", "first", "rest"))
+    for folder in (whole, first, rest):
+        folder.mkdir()
+    traces = weather_traces()
+    answers = replayed(first, make_store(first, traces[:1]))
+    with pytest.raises(DataError, match=r"replay of another store: none of its 1 step is of a trace in .*rest"):
+        build(tmp_path / "build", store=make_store(rest, traces[1:]), replays=answers)
+    answers = replayed(whole, make_store(whole, traces))
+    build(tmp_path / "built", store=first / "store", replays=answers)
+    assert "2 steps of" in capsys.readouterr().err
