@@ -70,6 +70,12 @@ class Budget:
             async with self._condition():
                 self._condition().notify_all()
 
+    @property
+    def overrun(self) -> float:
+        """What was paid above the limit: where a provider billed more than a call could cost by the rules."""
+        above = 0.0 if self.limit is None else self.paid - self.limit
+        return above if above > _ROUNDING else 0.0
+
     def _fits(self, amount: float) -> bool:
         assert self.limit is not None, "asked only under a limit"
         if self.stopped:

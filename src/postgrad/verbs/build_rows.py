@@ -106,9 +106,7 @@ class Rows:
             told = f"none of its {counted(strange, 'step')} is of a trace in {self.config.store}"
             raise DataError(f"this is the replay of another store: {told}", got=str(path), do="give the store it is of")
         if strange:
-            note(
-                f"{counted(strange, 'step')} of {path} are of traces that {self.config.store} does not hold (any more)"
-            )
+            note(f"{counted(strange, 'step')} of {path} are of traces that {self.config.store} does not hold")
 
     def costs(self, pairs: int) -> dict[str, object]:
         """US dollars: of the answers whenever they were bought, by teacher and per pair, and of models asked here."""

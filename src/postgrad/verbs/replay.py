@@ -248,6 +248,7 @@ def _result(
     lines, budget = desk.gateway.journal.this_run(), desk.gateway.budget
     teachers = report(replayed, desk.teachers, lines)
     replay_notes.tell_of_broken_calls(budget.uncertain)
+    replay_notes.tell_of_an_overrun(budget)
     replay_notes.tell_of_the_bill(plan, teachers)
     return {
         "selected": sum(map(len, steps.values())),
@@ -260,7 +261,7 @@ def _result(
         "cost": _total(teachers, "cost"),
         "paid_in_all_runs": round(budget.paid, 9),
         "uncertain": round(budget.uncertain, 9),
-        "stopped_by_budget": budget.stopped,
+        "stopped_by_budget": budget.stopped or budget.overrun > 0,
         "errors": errors_of(replayed),
         "teachers": {name: {**one, "planned_cost": plan[name]["cost"]} for name, one in teachers.items()},
         "traces": per_trace(replayed, lines),

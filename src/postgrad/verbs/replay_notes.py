@@ -13,6 +13,7 @@ import msgspec
 from postgrad.core.errors import DataError
 from postgrad.core.words import counted
 from postgrad.run.progress import note
+from postgrad.teachers.budget import Budget
 from postgrad.teachers.replay import ReplayedStep
 
 _OFF = 0.1  # of a planned price a call: from here on the difference is told
@@ -46,6 +47,13 @@ def tell_of_broken_calls(uncertain: float) -> None:
     if uncertain:
         told = f"calls that broke off may have been billed: up to {uncertain:.6f} US dollars"
         note(f"{told}, which count against the budget; --calls.release true once the provider's bill says otherwise")
+
+
+def tell_of_an_overrun(budget: Budget) -> None:
+    """Bills above what their calls could cost by the rules."""
+    if budget.overrun:
+        told = f"the bills came to {budget.paid:.6f} US dollars, {budget.overrun:.6f} above the budget"
+        note(f"{told}: a provider billed more tokens than it was sent or allowed to write; after that nothing is asked")
 
 
 class _Place(msgspec.Struct):

@@ -172,6 +172,17 @@ def test_a_budget_stops_the_replay_keeps_what_it_has_and_counts_earlier_runs(tmp
     assert (more["cost"], more["paid_in_all_runs"], more["cached"], more["stopped_by_budget"]) == (20.0, 40.0, 1, True)
 
 
+def test_a_bill_above_what_a_call_may_cost_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """256 tokens may be written, at a dollar each, and the first answer is billed with 500."""
+    store = make_store(tmp_path, weather_traces())
+    with serving(completion("hi", usage=(1, 500, 0))) as endpoint:
+        teacher = http(endpoint, price={"input": 0, "output": 1e6})
+        result = run(config(store, teacher, steps="all", budget=300.0), tmp_path / "out")
+        assert len(endpoint.requests) == 1
+    assert (result["stopped_by_budget"], result["cost"]) == (True, 500.0)
+    assert "came to 500.000000 US dollars, 200.000000 above the budget" in capsys.readouterr().err
+
+
 def test_an_unknown_price_stops_before_any_call(tmp_path: Path) -> None:
     store = make_store(tmp_path, weather_traces())
     prices = tmp_path / "prices.yaml"
