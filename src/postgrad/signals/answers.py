@@ -29,13 +29,14 @@ _RAISED = re.compile(
     r"|(?:HTTP(?:/[\d.]+)?\W{0,2}(?:error|status(?: code)?)?\W{0,3})[45]\d\d\b|[45]\d\d (?:client|server) error"
     r"|4\d\d (?i:bad request|unauthorized|forbidden|not found|conflict|gone|unprocessable \w+|method not allowed)\b"
     r"|5\d\d (?i:internal server error|not implemented|bad gateway|service unavailable|gateway time-?out)\b"
-    r"|(?:\w+ ){0,3}(?:request|call|query|command) failed\b"
+    r"|(?:\w+ ){0,3}(?:request|call|query|command) failed\b|\d+ validation errors?\b|(?:\w+: )?\[Errno -?\d+\]"
     r"|(?:api|request|response|server|http) (?:error|returned|responded with)\b.{0,40}\b[45]\d\d\b)",
 )
 _RAISED_ANY_CASE = re.compile(_RAISED.pattern.replace("[A-Z]", "[A-Za-z]"), re.IGNORECASE)
 _UNABLE = re.compile(
     r"\A\W*(?:failed to|unable to|could not(?! find any)|cannot|can't|invalid|missing|unknown|unsupported|unrecognized"
     r"|unauthorized|forbidden|access denied|permission denied|bad request)\b[^\n]{0,300}\Z"
+    r"|\A[^\n]{0,120}\binput should be (?:a |an )?valid\b"
     r"|\A\W*no \w+ (?:with|has) (?:the |that )?(?:id|name|key|number|code)\b[^\n]{0,200}\Z"
     r"|\A[^\n]{1,120}\b(?:not found|does(?: not|n't) exist|is (?:invalid|not (?:a )?valid)|is required)\b[^\n]{0,80}\Z",
     re.IGNORECASE,
@@ -46,6 +47,7 @@ _FRAMED_ERROR = re.compile(
     r"\A\s*(?:<files?>\s*)*(?:<file\b[^>]*>\s*)?(?:<path>[^<]*</path>\s*)?<(?:error|error_details)>", re.IGNORECASE
 )
 _OUTSIDE = (BUSY_OR_LIMITED, NETWORK_DOWN)
+_IS_A_FOLDER = re.compile(r"\bis a (?:directory|folder)\b|\bEISDIR\b", re.IGNORECASE)
 _ONLY_THE_WORD = re.compile(rf"\W*{ERROR_WORD}\W*")
 _ERROR_KEY = re.compile(ERROR_WORD)
 _GOOD_CODES = (None, 0, 1, 200, "0", "200", "OK", "ok", "SUCCESS", "success")
@@ -92,7 +94,7 @@ def _cannot_read(evidence: Evidence) -> bool:
     rows = [row for row in said.splitlines() if row.strip()]
     if not rows or len(rows) > _FEW_ROWS or len(said) > _SHORT:
         return False
-    complains = _missing(said) or PERMISSION_DENIED.search(rows[0]) is not None
+    complains = _missing(said) or any(words.search(rows[0]) for words in (PERMISSION_DENIED, _IS_A_FOLDER))
     if ANSWERED_ERROR.match(said) or _RAISED.match(said):
         complains = complains or text_fault(said) is not None
     rows = rows[1:] if _ONLY_THE_WORD.fullmatch(rows[0].strip()) else rows

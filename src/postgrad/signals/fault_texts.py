@@ -21,7 +21,7 @@ _TEXTS: tuple[tuple[FaultKind, tuple[str, ...]], ...] = (
         (
             r"(string|text|content|snippet|code)\b.{0,40}\bto (replace|edit|search for)\b.{0,40}\b(not"
             r"|n't) (found|appear|exist|match)",
-            r"(old_?(str|string|text|content)|search (block|text|string|content|pattern)|target content"
+            r"(old[_ ]?(str|string|text|content)|search (block|text|string|content|pattern)|target content"
             r"|context lines?)\b.{0,400}?(did not appear|did not match"
             r"|not found|no match|does not match|doesn't match|not in (the )?(file|content)|could not be found)",
             r"no replacement (was )?(performed|made)",
@@ -42,6 +42,7 @@ _TEXTS: tuple[tuple[FaultKind, tuple[str, ...]], ...] = (
         "edit_not_unique",
         (
             r"found \d+ matches of the string",
+            r"(text|string|content|block|it) (occurs|appears|was found|is found) ((?!1\b)\d+|several|multiple) times",
             r"multiple (occurrences|matches)( of| found|\b)",
             r"(is )?not unique",
             r"matches? (in )?(multiple|several)",

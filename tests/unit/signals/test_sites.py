@@ -240,7 +240,7 @@ def test_a_malformed_call_that_the_verifier_also_saw_is_one_site() -> None:
         "Malformed call, please try again",
     ],
 )
-def test_arguments_that_are_no_json_are_a_mistake_in_whatever_words_the_answer_says_so(said: str) -> None:
+def test_arguments_that_are_no_json_are_a_mistake_where_a_short_answer_speaks_of_them(said: str) -> None:
     broken = act(call("read_file", '{"path": "a.py'))
     site = only(TraceBuilder().step(broken, [(said, None)]))
     assert (site.kind, site.verdict) == ("invalid_call", "real")
