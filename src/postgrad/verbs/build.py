@@ -78,7 +78,7 @@ def _result(
         "rules": dict(sorted(Counter(row.provenance.rule for row in kept).items())),
         "dropped": {kind: dict(sorted(reasons.items())) for kind, reasons in drops.items()},
         "passed_over": {kind: dict(sorted(reasons.items())) for kind, reasons in rows.passed_over.items()},
-        "costs": rows.costs(sum(row.rejected is not None for row in kept)),
+        "costs": rows.costs(sum(row.rejected is not None and row.provenance.cost != 0 for row in kept)),
         "path": str(out / RECORDS),
     }
     if rows.levels.counts:

@@ -109,7 +109,10 @@ class Rows:
             note(f"{counted(strange, 'step')} of {path} are of traces that {self.config.store} does not hold")
 
     def costs(self, pairs: int) -> dict[str, object]:
-        """US dollars: of the answers whenever they were bought, by teacher and per pair, and of models asked here."""
+        """US dollars: of the answers whenever they were bought, by teacher and per pair, and of models asked here.
+
+        `pairs` are those that answers were bought for.
+        """
         teachers: dict[str, float] = {}
         for step in self.replayed:
             for name, said in step.answers.items():

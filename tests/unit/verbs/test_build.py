@@ -387,3 +387,12 @@ def test_a_replay_of_another_store_is_refused(tmp_path: Path, capsys: pytest.Cap
     answers = replayed(whole, make_store(whole, traces))
     build(tmp_path / "built", store=first / "store", replays=answers)
     assert "2 steps of" in capsys.readouterr().err
+
+
+def test_pairs_that_cost_nothing_have_no_price(tmp_path: Path) -> None:
+    """A recovery is in the trace itself: what the replay beside it cost is not its price."""
+    fails = TraceBuilder().step(act(bash("git push", "c0")), [("Exit code 128\nfatal: no upstream", True)])
+    trace = fails.step(act(bash("git push -u o m", "c1")), [("pushed", False)]).build()
+    store = make_store(tmp_path, [trace])
+    result = build(tmp_path / "build", store=store, replays=replayed(tmp_path, store), kinds=["recovery"])
+    assert (result["records"]["recovery"], result["costs"]["per_pair"]) == (1, None)
