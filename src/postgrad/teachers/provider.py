@@ -180,11 +180,14 @@ def host_of(url: str) -> str:
     return f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
 
 
+_CALLS = ("/chat/completions", "/completions", "/messages", "/responses", "/api/chat")
+
+
 def check_address(url: str) -> str:
     """`url` without a slash at its end.
 
     Raises:
-        ConfigError: it is no http address.
+        ConfigError: it is no http address, or that of a call and not of the API.
     """
     try:
         parts = urlsplit(url)
@@ -194,7 +197,11 @@ def check_address(url: str) -> str:
         fit = False
     if not fit:
         raise ConfigError("base_url is no URL", got=url, expected="http(s)://HOST...")
-    return url.rstrip("/")
+    base = url.rstrip("/")
+    call = next((path for path in _CALLS if base.endswith(path)), None)
+    if call is not None:
+        raise ConfigError(f"base_url ends in {call}, which is added to it", got=url, expected=base.removesuffix(call))
+    return base
 
 
 def check_public(url: str) -> str:

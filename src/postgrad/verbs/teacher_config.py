@@ -62,6 +62,12 @@ class PriceConfig(Config):
     """what of a prompt costs cached_input, for plans: none, openai (1024 tokens, blocks of 128), anthropic, or all that
     was asked before [openai: openai; anthropic: anthropic]"""
 
+    @model_validator(mode="after")
+    def _a_hit_is_no_dearer(self) -> PriceConfig:
+        if self.cached_input is not None and self.cached_input > self.input:
+            raise ValueError(f"cached_input is {self.cached_input:g}, expected at most input ({self.input:g})")
+        return self
+
 
 class Failover(Config):
     """Another endpoint for the same teacher, asked when those before it fail."""

@@ -13,7 +13,7 @@ from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.provider import Usage, is_loopback
+from postgrad.teachers.provider import Usage, check_address, is_loopback
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.endpoint_by_script import completion, serving
@@ -181,3 +181,9 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
 def test_a_lone_surrogate_does_not_stop_a_request() -> None:
     body = openai(AT_HOME).body(Ask((Message("user", (Text("half \ud83d"),)),)), SAMPLING)
     assert body["messages"][0]["content"] == "half \ufffd"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat/"])
+def test_the_address_of_a_call_is_not_that_of_the_api(path: str) -> None:
+    with pytest.raises(ConfigError, match="which is added to it"):
+        check_address(f"http://127.0.0.1:9{path}")

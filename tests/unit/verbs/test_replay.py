@@ -523,3 +523,8 @@ def test_a_store_without_errors_says_what_to_do(tmp_path: Path) -> None:
 def test_a_plan_reads_what_logs_counted(usage: dict[str, Any], expected: tuple[int | None, int | None]) -> None:
     step = Step(0, Request(("m",)), (Candidate(RIGHT, usage=usage),))
     assert logged_tokens(step) == expected
+
+
+def test_a_hit_of_the_prompt_cache_is_no_dearer_than_a_miss(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cached_input is 2, expected at most input \(1\)"):
+        config(tmp_path, http("http://127.0.0.1:9/v1", price={"input": 1, "output": 2, "cached_input": 2}))
