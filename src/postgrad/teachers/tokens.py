@@ -26,7 +26,7 @@ from postgrad.teachers.wire import CHAT, Form, ToolNames, wire_alone
 
 BYTES_A_TOKEN = 4.0
 TOKENS_A_MESSAGE = 4.0
-TOKENS_A_CALL = 7.0  # what stands around a name and its arguments in a completion
+TOKENS_A_CALL = 7.0  # around a name and its arguments in a completion: the 29 bytes of {"name": "", "arguments": ""}
 BETWEEN = 2 / BYTES_A_TOKEN  # tokens of the comma and the blank between two messages in JSON
 _TEMPLATE = 128  # tokens that a chat template may add to a whole request
 _TEMPLATE_OF_TOOLS = 640  # and to one that offers tools: providers put a page of rules before them
