@@ -30,8 +30,10 @@ from transformers.masking_utils import sdpa_mask
 from postgrad.core.forest import Forest, IntsT
 
 BLOCKS = "postgrad_blocks"
-SHORT, LONG, DEEP = 128, 256, 2048
+SHORT, LONG, DEEP = 64, 128, 2048
 """Queries of a block: fewer leave more keys out, more keep the kernel busier, which pays from so deep a tree on."""
+KEPT_PAIRS = 1 << 21
+"""Pairs of a forest whose masks are kept for the next layer: 8 MB in fp32 for every query head of a key head."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,17 @@ class Block:
     last: int
     keys_K: Tensor | slice
     hidden_QK: Tensor
+    _kept: dict[tuple[torch.dtype, int], Tensor] | None
+
+    def additive(self, dtype: torch.dtype, heads: int = 1) -> Tensor:
+        """The mask (heads * Q, K) to add for queries of so many heads, one head after the other."""
+        if self._kept is not None and (dtype, heads) in self._kept:
+            return self._kept[dtype, heads]
+        mask_QK = torch.zeros(self.hidden_QK.shape, dtype=dtype, device=self.hidden_QK.device)
+        made = mask_QK.masked_fill_(self.hidden_QK, -torch.inf).repeat(heads, 1)
+        if self._kept is not None:
+            self._kept[dtype, heads] = made
+        return made
 
 
 class PackedMask(Tensor):
@@ -65,11 +78,19 @@ def packed_mask(
     mask: PackedMask = exits_111T.as_subclass(PackedMask)
     size = LONG if forest.positions_T.max() >= DEEP else SHORT
     ends = [(first, min(first + size, len(forest))) for first in range(0, len(forest), size)]
-    mask.blocks = [_block(forest, *end, window=window, chunk=chunk, device=device) for end in ends]
+    seen = [_seen(forest, *end, window=window, chunk=chunk) for end in ends]
+    keep = sum(seen_QK.size for _, seen_QK in seen) <= KEPT_PAIRS
+    mask.blocks = [
+        Block(*end, _index(keys_K, device), torch.from_numpy(~seen_QK).to(device), {} if keep else None)
+        for end, (keys_K, seen_QK) in zip(ends, seen, strict=True)
+    ]
     return mask
 
 
-def _block(forest: Forest, first: int, last: int, *, window: int | None, chunk: int | None, device: str) -> Block:
+def _seen(
+    forest: Forest, first: int, last: int, *, window: int | None, chunk: int | None
+) -> tuple[IntsT, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """The keys that any query of a block sees, and which query sees which."""
     queries_Q1 = np.arange(first, last)[:, None]
     keys_K = np.flatnonzero(forest.exits_T[:last] > first)
     seen_QK = (keys_K <= queries_Q1) & (queries_Q1 < forest.exits_T[keys_K])
@@ -79,7 +100,7 @@ def _block(forest: Forest, first: int, last: int, *, window: int | None, chunk: 
     if chunk is not None:
         seen_QK &= places_T[queries_Q1] // chunk == places_T[keys_K] // chunk
     used_K = seen_QK.any(axis=0)
-    return Block(first, last, _index(keys_K[used_K], device), torch.from_numpy(~seen_QK[:, used_K]).to(device))
+    return keys_K[used_K], seen_QK[:, used_K]
 
 
 def _index(keys_K: IntsT, device: str) -> Tensor | slice:
@@ -118,35 +139,33 @@ def _dense(blocks: Sequence[Block], query: Tensor) -> Tensor:
     length = query.shape[2]
     mask_TT = query.new_full((length, length), -torch.inf)
     for block in blocks:
-        mask_TT[block.first : block.last, block.keys_K] = _additive(block, query.dtype)
+        mask_TT[block.first : block.last, block.keys_K] = block.additive(query.dtype)
     return mask_TT[None, None]
 
 
-def _additive(block: Block, dtype: torch.dtype) -> Tensor:
-    mask_QK = torch.zeros(block.hidden_QK.shape, dtype=dtype, device=block.hidden_QK.device)
-    return mask_QK.masked_fill_(block.hidden_QK, -torch.inf)
-
-
 class _BlockAttention(torch.autograd.Function):
-    """The fused CPU kernel on every block, and its own backward pass on every block."""
+    """The fused CPU kernel on every block, and its own backward pass on every block.
+
+    Queries of the heads that share a head of keys go in as further queries of that one, so keys are never copied.
+    """
 
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, blocks: Sequence[Block], scale: float | None
     ) -> Tensor:
-        attended = torch.empty_like(query)
+        attended, heads = torch.empty_like(query), query.shape[1] // key.shape[1]
         sums = []
         for block in blocks:
             rows = slice(block.first, block.last)
-            part, sum_HQ = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-                query[:, :, rows],
-                _heads(key[:, :, block.keys_K], query),
-                _heads(value[:, :, block.keys_K], query),
-                attn_mask=_additive(block, query.dtype)[None, None],
+            part, sum_KQ = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+                _folded(query[:, :, rows], key),
+                key[:, :, block.keys_K],
+                value[:, :, block.keys_K],
+                attn_mask=block.additive(query.dtype, heads)[None, None],
                 scale=scale,
             )
-            attended[:, :, rows] = part
-            sums.append(sum_HQ)
+            attended[:, :, rows] = _unfolded(part, query)
+            sums.append(sum_KQ)
         ctx.save_for_backward(query, key, value, attended, *sums)
         ctx.blocks, ctx.scale = blocks, scale
         return attended
@@ -155,35 +174,39 @@ class _BlockAttention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, attended, *sums = ctx.saved_tensors
-        slope = upstream[0]
+        slope, heads = upstream[0], query.shape[1] // key.shape[1]
         to_query, to_key, to_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
-        for block, sum_HQ in zip(ctx.blocks, sums, strict=True):
+        for block, sum_KQ in zip(ctx.blocks, sums, strict=True):
             rows, keys = slice(block.first, block.last), block.keys_K
             of_query, of_key, of_value = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                slope[:, :, rows],
-                query[:, :, rows],
-                _heads(key[:, :, keys], query),
-                _heads(value[:, :, keys], query),
-                attended[:, :, rows],
-                sum_HQ,
+                _folded(slope[:, :, rows], key),
+                _folded(query[:, :, rows], key),
+                key[:, :, keys],
+                value[:, :, keys],
+                _folded(attended[:, :, rows], key),
+                sum_KQ,
                 0.0,
                 False,
-                attn_mask=_additive(block, query.dtype)[None, None],
+                attn_mask=block.additive(query.dtype, heads)[None, None],
                 scale=ctx.scale,
             )
-            to_query[:, :, rows] = of_query
+            to_query[:, :, rows] = _unfolded(of_query, query)
             for total, part in ((to_key, of_key), (to_value, of_value)):
-                grouped = part.unflatten(1, (total.shape[1], -1)).sum(dim=2)
                 if isinstance(keys, slice):
-                    total[:, :, keys] += grouped
+                    total[:, :, keys] += part
                 else:
-                    total.index_add_(2, keys, grouped)
+                    total.index_add_(2, keys, part)
         return to_query, to_key, to_value, None, None
 
 
-def _heads(part: Tensor, query: Tensor) -> Tensor:
-    """Every group's head as often as it has queries' heads."""
-    return part.repeat_interleave(query.shape[1] // part.shape[1], dim=1)
+def _folded(part: Tensor, key: Tensor) -> Tensor:
+    """(1, H, Q, D) as (1, heads of keys, H / heads of keys * Q, D)."""
+    return part.reshape(1, key.shape[1], -1, part.shape[-1])
+
+
+def _unfolded(part: Tensor, query: Tensor) -> Tensor:
+    """The way back."""
+    return part.reshape(1, query.shape[1], -1, part.shape[-1])
 
 
 def on_blocks(model: nn.Module) -> bool:

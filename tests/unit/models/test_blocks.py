@@ -88,6 +88,21 @@ def test_a_block_holds_the_keys_that_it_sees_and_no_others(monkeypatch: pytest.M
     assert [(~block.hidden_QK).sum().item() for block in held] == [1 + 2 + 3 + 4, 5 + 6 + 1 + 2, 3 + 4 + 5 + 6]
 
 
+def test_masks_are_kept_for_the_next_layer_where_a_forest_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of 12 in blocks of 4 has 16 + 32 + 48 = 96 pairs."""
+    monkeypatch.setattr(blocks, "SHORT", 4)
+    chain = build_forest([Unit((tuple(range(12)),))])
+    found = []
+    for pairs, kept in ((95, False), (96, True)):
+        monkeypatch.setattr(blocks, "KEPT_PAIRS", pairs)
+        second = packed_mask(chain).blocks[1]
+        found.append(second.additive(torch.float32, 2))
+        assert (second.additive(torch.float32, 2) is found[-1]) is kept
+    assert torch.equal(*found)
+    rows_QK = [[0.0] * (5 + query) + [-torch.inf] * (3 - query) for query in range(4)]
+    assert torch.equal(found[0], torch.tensor(rows_QK * 2))
+
+
 def test_a_deep_tree_has_larger_blocks() -> None:
     deep = build_forest([Unit((tuple(range(10, 10 + blocks.DEEP + 1)),))])
     flat = build_forest([Unit((tuple(range(10, 10 + blocks.DEEP)),))])

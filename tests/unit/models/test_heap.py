@@ -10,16 +10,19 @@ from postgrad.models.heap import GROWN, Heap
 from postgrad.models.policy import Policy
 
 
-def test_memory_is_given_back_when_much_more_is_in_use_than_at_least() -> None:
-    """In units of `GROWN`: 5 is one above the 4 at the start, no more; 5.5 is more, and giving back leaves 4.5; 5.4 is
-    within one of that; 4.1 is more than one above the 3 before it."""
-    sizes = iter(int(size * GROWN) for size in (4, 5, 5.5, 4.5, 5.4, 3, 4.1, 3.2))
+def test_memory_is_given_back_when_a_pass_has_grown_by_much() -> None:
+    """In units of `GROWN`. Made at 3; a pass begins at 4: 5 is one more, not above; 5.5 is above, and giving back
+    leaves 4.5; 5.4 is within one of that. The next pass begins at 5.6, which is no growth; 6.6 is not above, 6.7 is.
+    """
+    sizes = iter(int(size * GROWN) for size in (3, 4, 5, 5.5, 4.5, 5.4, 5.6, 6.6, 6.7, 6))
     given: list[int] = []
     watched = Heap(lambda: next(sizes), lambda: given.append(1))
     counts = []
-    for _ in range(5):
-        watched.watch()
-        counts.append(len(given))
+    for looks in (3, 2):
+        watched.begin()
+        for _ in range(looks):
+            watched.watch()
+            counts.append(len(given))
     assert counts == [0, 1, 1, 1, 2]
     assert next(sizes, None) is None
 
