@@ -16,6 +16,7 @@ from postgrad.run.schema import fields_of, section_at
 
 _SHOWN = 4
 _INPUT = "Input should be "
+_LISTS = {"tuple_type", "list_type"}
 _TAG = re.compile(r"(int|float|str|bool)$|(function-\w+|literal|tuple|list|dict|lax-or-strict)\[")
 """How pydantic calls the members of a union; no part of what the user wrote."""
 
@@ -81,8 +82,11 @@ def _line(Model: type[BaseModel], problem: ErrorDetails, *, source: str, overrid
     if not location:
         return f"{source}: {message}" if source else message
     written = overrides.get(path)  # `yes` was typed, not True
-    got = _shortened(written if isinstance(problem["input"], bool) and isinstance(written, str) else problem["input"])
-    return f"{where}: got {got}, expected {_expected(message)}{_meant(problem)}"
+    given = problem["input"]
+    got = _shortened(written if isinstance(given, bool) and isinstance(written, str) else given)
+    one = problem["type"] in _LISTS and isinstance(given, (str, int, float))
+    expected = f"a list, such as [{given}]" if one else _expected(message)
+    return f"{where}: got {got}, expected {expected}{_meant(problem)}"
 
 
 def _meant(problem: ErrorDetails) -> str:

@@ -147,6 +147,7 @@ def test_resolved_is_what_a_recipe_would_say(tmp_path: Path) -> None:
         ("lr: 0", "'lr' in {path}: got 0, expected greater than 0"),
         ("model: 7", "'model' in {path}: got 7, expected a valid string"),
         ("lr: 1\nmodel: a\nlr: 2", "{path}, line 3, column 1: key 'lr' is given twice"),
+        ("paths: notes.txt", "'paths' in {path}: got 'notes.txt', expected a list, such as [notes.txt]"),
         ("lora: {rank: 1, rank: 2}", "key 'rank' is given twice"),
         ("a: [1, 2", "{path}, line 1, column"),
         ("- a\n- b", "a recipe is a mapping, not a list; got '{path}'"),
