@@ -11,13 +11,14 @@ Shapes: T tokens of a forest, D hidden size.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from postgrad.core.forest import Forest
+from postgrad.models.lookup import looked_up_rows
 from postgrad.objectives.channel import Mean, Metrics
 from postgrad.train.channels import WeightedChannel
 from postgrad.train.contracts import TrainablePolicy
@@ -66,8 +67,14 @@ class Backward:
 
     def run(self, forests: Sequence[Forest]) -> dict[str, Tally]:
         """Add the gradients of `forests` to `parameter.grad`; a tally for every channel."""
+        if self.lockstep is not None:
+            return self._run(self.lockstep.padded(forests))
+        with looked_up_rows(self.policy.model):
+            return self._run(forests)
+
+    def _run(self, forests: Iterable[Forest]) -> dict[str, Tally]:
         tallies = {channel.name: Tally() for channel in self.channels}
-        for forest in forests if self.lockstep is None else self.lockstep.padded(forests):
+        for forest in forests:
             with self._precision():
                 # Workers that go in step with others make as many passes as these.
                 whole = self.lockstep is not None
