@@ -72,9 +72,9 @@ def everything(tokens: int) -> int:
 
 
 def planned_and_billed(
-    folder: Path, server: Server, **price: Any
+    folder: Path, server: Server, *, limit: int = STEPS, **price: Any
 ) -> tuple[dict[str, Any], float, dict[str, Any], float]:
-    """The first plan and the whole bill; the plan after one trace, and the bill of the others."""
+    """The first plan and the whole bill; the plan after `limit` steps (one trace), and the bill of the others."""
     store = make_store(folder, made_traces(6, STEPS))
     with serving(answer=server) as endpoint:
         asked = {"name": "a", "kind": "openai", "base_url": endpoint.base_url, "model": "teacher-a"}
@@ -85,11 +85,11 @@ def planned_and_billed(
             return replay.run(load(replay.CONFIG, None, settings), folder / "out")
 
         first = run(plan=True)
-        run(limit=STEPS)
-        one_trace = server.bill
+        run(limit=limit)
+        before = server.bill
         second = run(plan=True)
         run()
-    return first, server.bill, second, server.bill - one_trace
+    return first, server.bill, second, server.bill - before
 
 
 @pytest.mark.parametrize(
@@ -120,3 +120,14 @@ def test_after_one_trace_any_server_is_planned_within_2_percent(
     _, _, second, rest = planned_and_billed(tmp_path, Server(count, found))
     assert second["cached"] == STEPS
     assert second["planned_cost"] == pytest.approx(rest, rel=0.02)
+
+
+@pytest.mark.parametrize("found", [as_openai, everything])
+def test_a_run_that_follows_at_once_finds_what_the_run_before_has_asked(
+    tmp_path: Path, found: Callable[[int], int]
+) -> None:
+    """44 of 48 steps are answered; of the last trace's other four the first also begins like one that was asked."""
+    _, _, second, rest = planned_and_billed(tmp_path, Server(by_json, found), limit=44)
+    assert second["calls"] == 4
+    assert second["planned_cost"] == pytest.approx(rest, rel=0.02)
+    assert second["planned_uncached"] > 1.5 * rest

@@ -27,12 +27,13 @@ from postgrad.teachers.anthropic_wire import (
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
-from postgrad.teachers.sdk import Route, http_client, post, without_custom_headers
+from postgrad.teachers.sdk import Route, http_client, post
 from postgrad.teachers.streams import joined_message
 from postgrad.teachers.wire import Form, ToolNames, sendable
 
 PUBLIC = "https://api.anthropic.com"
 ROUTE = Route("/v1/messages", joined_message)
+_VERSION = "2023-06-01"  # of the API
 _STORED = "cache_creation_input_tokens"
 
 
@@ -81,14 +82,12 @@ class AnthropicMessages(ModelAt):
             import anthropic
         except ImportError:
             raise MissingDependency("anthropic", extra="teachers") from None
-        with without_custom_headers():
-            client = anthropic.AsyncAnthropic(
-                api_key=key_of(self.key_variable),
-                base_url=self.address,
-                max_retries=0,
-                open_telemetry=False,
-                http_client=http_client(anthropic, self.address),
-            )
+        key = key_of(self.key_variable)
+        own = {"x-api-key": key, "anthropic-version": _VERSION}
+        http = http_client(anthropic, self.address, own=own, drop=("authorization",))
+        client = anthropic.AsyncAnthropic(
+            api_key=key, base_url=self.address, max_retries=0, open_telemetry=False, http_client=http
+        )
 
         async def send(body: Body, request: str) -> object:
             return await post(anthropic, client, ROUTE, body, request=request)

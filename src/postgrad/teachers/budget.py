@@ -3,22 +3,34 @@
 A reservation is the most that a call may cost. It is let through only while everything paid, everything that may have
 been billed without an answer, and everything reserved stay within the limit. Where it does not fit, it waits for the
 calls under way to settle; where it does not fit with nothing under way, the replay is over, for every later call too.
-Not covered: taxes, and a provider that bills more tokens than a request has bytes without having done so before.
+A bill above its reservation shows that the calls under way at the same provider may cost more as well: what is reserved
+for them is raised (`expect`), so that nothing starts on money that they will need. Not covered: taxes, and what such
+calls under way cost themselves, for they cannot be taken back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import dataclass
 
 from postgrad.core.errors import ConfigError
 from postgrad.teachers.once import PerLoop
+from postgrad.teachers.stopping import NoMoreCalls
 
 _ROUNDING = 1e-12  # US dollars: sums of floats, never the price of a token
 
 
-class BudgetReached(Exception):  # it ends a replay as StopIteration ends a loop; it is no error
+class BudgetReached(NoMoreCalls):
     """The next call might not be within the budget."""
+
+
+@dataclass(eq=False)
+class Held:
+    """US dollars that are set aside for one call of `whose`."""
+
+    amount: float
+    whose: str = ""
 
 
 class Budget:
@@ -40,30 +52,38 @@ class Budget:
         self.paid = paid
         self.uncertain = uncertain
         self.stopped = False
-        self._reserved: list[float] = []
+        self._held: list[Held] = []
         self._condition = PerLoop(asyncio.Condition)
 
-    async def reserve(self, amount: float) -> None:
-        """Set `amount` aside, at once or when calls under way have settled.
+    async def reserve(self, amount: float, *, whose: str = "") -> Held:
+        """Set `amount` aside for a call of `whose`, at once or when calls under way have settled.
 
         Raises:
             BudgetReached: it does not fit.
         """
+        held = Held(amount, whose)
         if self.limit is None:
-            self._reserved.append(amount)
-            return
+            self._held.append(held)
+            return held
         async with self._condition():
             while not self._fits(amount):
-                if self.stopped or not self._reserved:
+                if self.stopped or not self._held:
                     self.stopped = True
                     self._condition().notify_all()
                     raise BudgetReached
                 await self._condition().wait()
-            self._reserved.append(amount)
+            self._held.append(held)
+        return held
 
-    async def settle(self, amount: float, *, paid: float = 0.0, uncertain: float = 0.0) -> None:
-        """Give the reservation `amount` back and count what was paid, or may have been."""
-        self._reserved.remove(amount)
+    def expect(self, whose: str, *, times: float, least: float) -> None:
+        """Raise what is set aside for calls of `whose` that are under way: so many `times`, to `least` at least."""
+        for held in self._held:
+            if held.whose == whose:
+                held.amount = max(held.amount * times, least)
+
+    async def settle(self, held: Held, *, paid: float = 0.0, uncertain: float = 0.0) -> None:
+        """Give a reservation back and count what was paid, or may have been."""
+        self._held.remove(held)
         self.paid += paid
         self.uncertain += uncertain
         if self.limit is not None:
@@ -80,5 +100,5 @@ class Budget:
         assert self.limit is not None, "asked only under a limit"
         if self.stopped:
             return False
-        held = math.fsum((self.paid, self.uncertain, amount, *self._reserved))
-        return amount == 0 or held <= self.limit + _ROUNDING
+        needed = math.fsum((self.paid, self.uncertain, amount, *(held.amount for held in self._held)))
+        return amount == 0 or needed <= self.limit + _ROUNDING

@@ -10,6 +10,7 @@ removing old answers (the folder may be deleted at any time).
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,6 +72,13 @@ class AnswerCache:
             return msgspec.convert(json.loads(self._path(key).read_bytes()), Answer)
         except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
             return None
+
+    def kept_at(self, ask: Ask, sampling: Sampling) -> float:
+        """Unix time at which an answer that is known was kept; now where it has gone meanwhile."""
+        try:
+            return self._path(self.key(ask, sampling)).stat().st_mtime
+        except FileNotFoundError:
+            return time.time()
 
     def cost(self, key: str) -> float | None:
         """US dollars of the answer that is kept, 0 where its price is not known; None where there is none."""

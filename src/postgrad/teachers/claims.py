@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -22,17 +22,20 @@ _DIGITS = 15  # of the key: 60 bits, as files reach
 
 
 @asynccontextmanager
-async def claimed(folder: Path, key: str) -> AsyncIterator[None]:
+async def claimed(
+    folder: Path, key: str, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> AsyncIterator[None]:
     """Hold the claim to ask what `key` stands for; waits while another process holds it.
 
     Args:
         folder: of the answers; made where it is missing.
         key: hexadecimal.
+        sleep: how to wait, in seconds; what it raises ends the wait.
     """
     place, wait = int(key[:_DIGITS], 16), _FIRST_WAIT
     file = _opened(folder.resolve())
     while not _lock(file, place):
-        await asyncio.sleep(wait)
+        await sleep(wait)
         wait = min(_LONGEST_WAIT, 2 * wait)
     try:
         yield

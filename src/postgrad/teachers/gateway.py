@@ -16,21 +16,24 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from postgrad.core.actor import Answer, Ask, Sampling
-from postgrad.core.canonical import canonical_json, content_id
+from postgrad.core.actor import Answer, Sampling
+from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
 from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.call import Call
 from postgrad.teachers.failures import MAYBE_BILLED, CallFailed
 from postgrad.teachers.journal import Journal, Line
 from postgrad.teachers.once import PerLoop
 from postgrad.teachers.prices import FREE, Price
-from postgrad.teachers.provider import Body, Provider, Reply, Send, host_of, most_written
+from postgrad.teachers.provider import Body, Provider, Reply, Send, most_written
+from postgrad.teachers.stopping import Interrupted, Stop
 from postgrad.teachers.tokens import Meter
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; of waits that the endpoint did not ask for
 _SPREAD = 0.25  # seconds between those that come back after a wait that it did ask for
 _DOWN_AFTER = 4  # asks in a row that an endpoint could not answer
+_ROUNDING = 1e-9  # as a share; of sums of floats
 
 
 @dataclass(frozen=True)
@@ -61,32 +64,20 @@ class Endpoint:
 
 
 class Gateway:
-    """What all network teachers of a run share: the budget, the journal, and how many calls may be under way."""
+    """What all network teachers of a run share: budget, journal, how many calls may be under way, whether to `stop`."""
 
     def __init__(self, *, budget: Budget | None = None, journal: Journal | None = None, concurrency: int = 8) -> None:
         self.budget = budget or Budget()
         self.journal = journal or Journal()
         self.slots = PerLoop(lambda: asyncio.Semaphore(concurrency))
         self.random = random.Random()  # of waits only
+        self.stop = Stop()
         self._places = PerLoop[dict[str, asyncio.Semaphore]](dict)
 
     def places(self, endpoint: Endpoint) -> asyncio.Semaphore:
         """The places at a provider; teachers at one address share them, as many as the first of them allows."""
         address = endpoint.provider.address
         return self._places().setdefault(address, asyncio.Semaphore(endpoint.limits.concurrency))
-
-
-@dataclass(frozen=True)
-class Call:
-    """One ask on its way: as the student saw it, and as it leaves. `trace`, `shared`: see `NetworkTeacher.ask`."""
-
-    teacher: str
-    ask: Ask
-    sent: Ask
-    sampling: Sampling
-    key: str
-    trace: str = ""
-    shared: int | None = None
 
 
 @dataclass
@@ -114,6 +105,7 @@ class Connection:
 
         Raises:
             BudgetReached: a try might not be within the budget.
+            Interrupted: the replay was asked to end, and this call was not under way.
             CallFailed: the last failure.
         """
         tries, answered = 0, self.answered
@@ -127,7 +119,7 @@ class Connection:
                     self._note(failed)
                     raise
                 answered = self.answered
-                await asyncio.sleep(self._wait(failed, tries))
+                await self.gateway.stop.sleep(self._wait(failed, tries))
                 tries += 1
             else:
                 self.answered += 1
@@ -155,8 +147,9 @@ class Connection:
     async def _in_turn(self, call: Call) -> Answer:
         """One try, when there is a place and the endpoint may be asked."""
         while True:
-            await asyncio.sleep(self._rest())
+            await self.gateway.stop.sleep(self._rest())
             async with self.slots, self.gateway.slots():
+                self.gateway.stop.check()
                 if self.is_down:  # it may have become so, or asked for a rest, while this call waited for its place
                     raise CallFailed("down", "the endpoint failed ask after ask")
                 if not self._rest():
@@ -179,37 +172,57 @@ class Connection:
         journal = self.gateway.journal
         most = self._most(call, body)
         reserved = max(0.0, most - journal.set_aside(call.key, most))
-        await self.gateway.budget.reserve(reserved)
-        end, uncertain = Line("settled", "", call.teacher, outcome="interrupted"), 0.0
+        held = await self.gateway.budget.reserve(reserved, whose=call.teacher)
+        if self.gateway.stop.asked:  # while it waited for the money
+            await self.gateway.budget.settle(held)
+            raise Interrupted
+        end, lost = Line("settled", "", call.teacher, outcome="interrupted"), False
         name = journal.name()
         try:
-            journal.write(self._leaving(call, name, body, reserved))
-            uncertain = reserved
+            journal.write(call.leaving(self.endpoint.provider, body, name=name, reserved=reserved))
+            lost = True
             reply, seconds = await self._try(body, call)
             answer = self._priced(call, reply, seconds)
             self.cache.put(call.key, answer)
-            uncertain = 0.0 if answer.cost is not None else reserved
-            tokens = (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
-            paid, dearest = answer.cost or 0.0, self._dollars(answer.prompt_tokens, answer.completion_tokens)
-            end = Line("settled", "", call.teacher, outcome="answered", cost=paid, tokens=tokens, dearest=dearest)
+            lost, end = answer.cost is None, self._answered(call, answer, most)
             return answer
         except CallFailed as failed:
-            uncertain = reserved if failed.kind in MAYBE_BILLED else 0.0
-            if failed.kind in MAYBE_BILLED:
+            lost = failed.kind in MAYBE_BILLED
+            if lost:
                 journal.used_up(call.key)
             end = Line("settled", "", call.teacher, outcome=failed.kind, status=failed.status)
             raise
         finally:
+            uncertain = held.amount if lost else 0.0
             end = msgspec.structs.replace(end, call=name, key=call.key, trace=call.trace, uncertain=uncertain)
             try:
                 journal.write(end)
             finally:  # also where the disk is full: others wait for this money
-                await self.gateway.budget.settle(reserved, paid=end.cost, uncertain=uncertain)
+                if end.surprise:
+                    self.gateway.budget.expect(call.teacher, times=end.surprise, least=end.dearest)
+                await self.gateway.budget.settle(held, paid=end.cost, uncertain=uncertain)
                 if end.outcome == "answered" and journal.may_be_lower(call.key):
                     self.gateway.budget.uncertain = journal.uncertain
 
+    def _answered(self, call: Call, answer: Answer, most: float) -> Line:
+        """The line of a bill. It is a surprise where the call might not cost as much, had no prompt cache helped."""
+        dearest = self._dollars(answer.prompt_tokens, answer.completion_tokens)
+        return Line(
+            "settled",
+            "",
+            call.teacher,
+            outcome="answered",
+            cost=answer.cost or 0.0,
+            tokens=(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens),
+            dearest=dearest,
+            surprise=dearest / most if dearest > (1 + _ROUNDING) * most > 0 else 0.0,
+        )
+
     def _most(self, call: Call, body: Body) -> float:
-        """US dollars that a try may cost, by what the request says itself: a recipe's `extra` may have changed it."""
+        """US dollars that a try may cost, by what the request says itself: a recipe's `extra` may have changed it.
+
+        Not less than a bill that nobody could expect: whoever billed it once may do so again.
+        """
         read, written = self.meter.most(call.ask, call.sampling, lane=call.trace)
         price, asked = self.endpoint.price, most_written(body)
         if asked == math.inf and price.output and self.gateway.budget.limit is not None:
@@ -221,7 +234,8 @@ class Connection:
             )
         longest = written if asked == math.inf else max(written, asked)
         added = self.endpoint.provider.extra  # a schema for the answer, say, is read as well: a token a byte at most
-        return self._dollars(read + (len(canonical_json(dict(added)).encode()) if added else 0), longest)
+        dollars = self._dollars(read + (len(canonical_json(dict(added)).encode()) if added else 0), longest)
+        return max(dollars, self.gateway.journal.surprise(call.teacher))
 
     def _dollars(self, read: float, written: float) -> float:
         """US dollars at most, nothing found in a prompt cache."""
@@ -256,22 +270,7 @@ class Connection:
             prompt_tokens=usage.read if usage else 0,
             completion_tokens=usage.written if usage else 0,
             seconds=seconds,
-            cost=cost if usage or self.endpoint.price != FREE else 0.0,
+            cost=cost if usage or not self.endpoint.price.free else 0.0,
             cached_tokens=usage.cached if usage else 0,
             tokens=reply.tokens,
-        )
-
-    def _leaving(self, call: Call, name: str, body: Body, reserved: float) -> Line:
-        provider = self.endpoint.provider
-        return Line(
-            "sent",
-            name,
-            call.teacher,
-            host=host_of(provider.address),
-            model=provider.model,
-            request=content_id(body),
-            bytes=len(canonical_json(body).encode()),
-            key=call.key,
-            trace=call.trace,
-            reserved=reserved,
         )

@@ -29,7 +29,8 @@ _LOST = MAYBE_BILLED | {"interrupted"}  # ends of a try that the provider may ch
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line. `event` is "sent", "settled" or "released"; those of one try share `call`.
 
-    `dearest` is what the answer would have cost with nothing of it in the provider's prompt cache.
+    `dearest` is what the answer would have cost with nothing of it in the provider's prompt cache; `surprise` how many
+    times the most that its call might cost that was, where it was more.
     """
 
     event: str
@@ -49,6 +50,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     uncertain: float = 0.0
     tokens: tuple[int, int, int] = (0, 0, 0)
     dearest: float = 0.0
+    surprise: float = 0.0
 
 
 class Journal:
@@ -64,6 +66,9 @@ class Journal:
         self.earlier = len(self.lines)
         self._left: dict[str, list[float]] = {}
         self._broken = {line.key for line in self.lines if line.uncertain and line.key}
+        self._surprises: dict[str, float] = {}
+        for line in self.lines:
+            self._note_surprise(line)
         self._names = f"{os.getpid()}-{time.time_ns():x}"
         self._count = 0
 
@@ -76,10 +81,19 @@ class Journal:
         """Add a line; it is with the system when this returns, so that killing the process cannot lose it."""
         line = msgspec.structs.replace(line, time=round(time.time(), 3))
         self.lines.append(line)
+        self._note_surprise(line)
         if line.uncertain and line.key:
             self._broken.add(line.key)
         if self.path is not None:
             append_line(self.path, msgspec.json.encode(line))
+
+    def _note_surprise(self, line: Line) -> None:
+        if line.surprise:
+            self._surprises[line.teacher] = max(self._surprises.get(line.teacher, 0.0), line.dearest)
+
+    def surprise(self, teacher: str) -> float:
+        """US dollars of the dearest bill of `teacher` that was more than its call might cost; 0 without one."""
+        return self._surprises.get(teacher, 0.0)
 
     def reconcile(self, cost_of: Callable[[str], float | None]) -> None:
         """Settle what a killed process left open: at the cost in the cache, else as money that may be gone.
@@ -124,7 +138,11 @@ class Journal:
 
     @property
     def uncertain(self) -> float:
-        """US dollars that may have been billed for calls without an answer, or with one that names no bill.
+        """US dollars that may have been billed for calls without an answer, or with one that names no bill."""
+        return math.fsum(self.uncertain_of().values())
+
+    def uncertain_of(self) -> dict[str, float]:
+        """That by teacher.
 
         A lost try whose request the same endpoint has answered since counts as that bill, also where nothing was set
         aside for it because an earlier one had been lost.
@@ -134,12 +152,12 @@ class Journal:
         for request, line in tries:
             if line.outcome == "answered" and not line.uncertain:
                 bills[_where(request)] = max(line.cost, line.dearest)
-        total = 0.0
+        found: dict[str, float] = {}
         for request, line in tries:
             bill = bills.get(_where(request), math.inf)
             lost = line.outcome in _LOST and bill < math.inf
-            total += bill if lost else min(line.uncertain, bill)
-        return total
+            found[line.teacher] = found.get(line.teacher, 0.0) + (bill if lost else min(line.uncertain, bill))
+        return found
 
     def release(self) -> float:
         """Count nothing of this any more, and say how much it was."""

@@ -17,9 +17,10 @@ import msgspec
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.errors import ConfigError
 from postgrad.teachers.cache import AnswerCache
+from postgrad.teachers.call import Call
 from postgrad.teachers.claims import claimed
 from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.gateway import Call, Connection, Endpoint, Gateway
+from postgrad.teachers.gateway import Connection, Endpoint, Gateway
 from postgrad.teachers.provider import is_loopback
 from postgrad.teachers.served import same_model
 from postgrad.teachers.tokens import Meter, Scale
@@ -109,6 +110,7 @@ class NetworkTeacher:
 
         Raises:
             BudgetReached: the call might not be within the budget.
+            Interrupted: the replay was asked to end before the call was made.
             ConfigError: key, model or address are refused before anything was answered.
         """
         if sampling.constrained:
@@ -144,7 +146,7 @@ class NetworkTeacher:
 
     async def _once(self, call: Call) -> tuple[Answer, bool]:
         """The answer, and whether another process asked for it while this one waited for its claim."""
-        async with claimed(self.cache.folder, call.key):
+        async with claimed(self.cache.folder, call.key, sleep=self.gateway.stop.sleep):
             kept = self.cache.get(call.key)
             return (await self._somewhere(call), False) if kept is None else (kept, True)
 

@@ -1,44 +1,36 @@
 """Ollama's own API, through its official client.
 
 Ollama cuts a prompt that is longer than its context without a word, so the context is asked for by size: the next
-power of two above what the request can need. The client forgets what an answer's headers say and keeps only some keys
-of a tool's schema; a hook sees the headers, and unions of types are written the way it keeps. Answers are free: the
-machine is the user's own. Not covered: pulling models, images.
+power of two above what the request can need. The client forgets what an answer's headers say; a hook sees them.
+Answers are free: the machine is the user's own. Not covered: pulling models, images.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
-from postgrad.core.message import Tool
 from postgrad.teachers.failures import CallFailed, of_status
+from postgrad.teachers.ollama_wire import OLLAMA, ollama_messages, ollama_tools
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, is_loopback, key_of, usage_of
 from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import CONNECT, broken, mark_begun
 from postgrad.teachers.streams import joined_chat
-from postgrad.teachers.wire import Form, ToolNames, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import Form, ToolNames, sendable
 
 if TYPE_CHECKING:
     import httpx
+    from pydantic import ValidationError
 
 LOCAL = "http://127.0.0.1:11434"
 _SMALLEST_CONTEXT = 4096
 _BYTES_A_TOKEN = 2.5  # fewer than any text has on average, so that the context is never too small
-
-
-def _messages(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_message(message) for message in _named(sent)]
-
-
-def _tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
-    return [_plain_types(tool) for tool in wire_tools(tools, names)]
 
 
 @dataclass(frozen=True)
@@ -48,12 +40,12 @@ class OllamaNative(ModelAt):
     base_url: str = LOCAL
     kind: str = "Ollama endpoint"
     prompt_cache: ClassVar[RuleName] = "none"  # what it keeps is not told, and free
-    form: ClassVar[Form] = Form(_messages, _tools)
+    form: ClassVar[Form] = OLLAMA
 
     def body(self, ask: Ask, sampling: Sampling, *, shared: int | None = None) -> Body:
         """The arguments of the client's `chat`."""
         names = ToolNames(tool.name for tool in ask.tools)
-        messages, tools = self.form.messages(wire_messages(ask, names)), self.form.tools(ask.tools, names)
+        messages, tools = ollama_messages(ask, names), ollama_tools(ask.tools, names)
         size = len(json.dumps([messages, tools]).encode())
         options = {
             "temperature": sampling.temperature,
@@ -87,6 +79,7 @@ class OllamaNative(ModelAt):
         try:
             import httpx
             import ollama
+            from pydantic import ValidationError
         except ImportError:
             raise MissingDependency("ollama", extra="teachers") from None
         headers = {"authorization": f"Bearer {key_of(self.key_variable)}"}  # else it adds a key of the environment
@@ -101,6 +94,11 @@ class OllamaNative(ModelAt):
         )
 
         async def send(body: Body, request: str) -> object:
+            for tool in body.get("tools", ()):
+                try:
+                    ollama.Tool.model_validate(tool)
+                except ValidationError as error:
+                    raise CallFailed("refused", f"Ollama's client cannot write a tool: {_told(error)}") from error
             try:
                 if self.stream:
                     parts = [part async for part in await client.chat(**body, stream=True)]
@@ -112,6 +110,8 @@ class OllamaNative(ModelAt):
                 raise broken(error) from error
             except ollama.ResponseError as error:  # it went wrong when the stream had begun
                 raise CallFailed("truncated", f"the stream ended in an error: {error}") from error
+            except ValidationError as error:
+                raise CallFailed("invalid_reply", f"the endpoint gave no chat response: {_told(error)}") from error
             except (ValueError, TypeError, AttributeError) as error:  # no JSON, or not an object
                 raise CallFailed("invalid_reply", f"the endpoint gave no chat response: {error}") from error
             return response.model_dump(mode="json", exclude_none=True)
@@ -134,38 +134,6 @@ def _context(tokens: float) -> int:
     return size
 
 
-def _named(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Results by their tool's name, which is how Ollama tells them apart."""
-    names = {call["id"]: call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()}
-    return [m if m["role"] != "tool" else {**m, "tool_name": names.get(m["tool_call_id"], "")} for m in messages]
-
-
-def _message(message: dict[str, Any]) -> dict[str, Any]:
-    """Arguments are objects here, and messages have no call ids."""
-    sent = {"role": message["role"], "content": message["content"] or ""}
-    if "tool_name" in message:
-        sent["tool_name"] = message["tool_name"]
-    if message.get("tool_calls"):
-        calls = [call["function"] for call in message["tool_calls"]]
-        sent["tool_calls"] = [
-            {"function": {"name": call["name"], "arguments": json.loads(call["arguments"])}} for call in calls
-        ]
-    return sent
-
-
-def _plain_types(tool: dict[str, Any]) -> dict[str, Any]:
-    """`anyOf` of plain types as a list of types: the client drops the one and keeps the other."""
-    function = tool["function"]
-    properties = function["parameters"].get("properties")
-    if not isinstance(properties, dict):
-        return tool
-    plain = {name: _plain_type(schema) for name, schema in properties.items()}
-    return {**tool, "function": {**function, "parameters": {**function["parameters"], "properties": plain}}}
-
-
-def _plain_type(schema: Any) -> Any:
-    union = (schema.get("anyOf") or schema.get("oneOf")) if isinstance(schema, dict) else None
-    if not isinstance(union, list) or "type" in schema:
-        return schema
-    kinds = [part.get("type") for part in union if isinstance(part, dict)]
-    return {**schema, "type": [kind for kind in kinds if isinstance(kind, str)]} if all(kinds) else schema
+def _told(error: ValidationError) -> str:
+    """What does not fit, without the addresses of pages about it."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])

@@ -17,7 +17,7 @@ from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, check_address, key_of, usage_of
 from postgrad.teachers.replies import read_message, read_tokens
-from postgrad.teachers.sdk import Route, http_client, post, without_custom_headers
+from postgrad.teachers.sdk import Route, http_client, post
 from postgrad.teachers.streams import joined_completion
 from postgrad.teachers.wire import CHAT, Form, ToolNames, sendable, wire_messages, wire_tools
 
@@ -88,13 +88,9 @@ class OpenAICompatible(ModelAt):
             raise MissingDependency("openai", extra="teachers") from None
         # An organisation and a project of the environment are OpenAI's business only.
         drop = () if self.is_openai else ("openai-organization", "openai-project")
-        with without_custom_headers():
-            client = openai.AsyncOpenAI(
-                api_key=key_of(self.key_variable),
-                base_url=self.address,
-                max_retries=0,
-                http_client=http_client(openai, self.address, drop=drop),
-            )
+        key = key_of(self.key_variable)
+        http = http_client(openai, self.address, own={"authorization": f"Bearer {key}"}, drop=drop)
+        client = openai.AsyncOpenAI(api_key=key, base_url=self.address, max_retries=0, http_client=http)
 
         async def send(body: Body, request: str) -> object:
             return await post(openai, client, ROUTE, body, request=request)

@@ -2,9 +2,10 @@
 
 Calls whose answers are in the cache cost nothing. The others are weighed (`tokens`), put in the order in which they
 will go out (`schedule`), and what a provider's prompt cache will hold by then is counted at its price
-(`prompt_cache`). An answer is expected to be as long as the action that the student took. Three sums come out: `cost`
-is what to expect, with the stated error of the estimate; `cost_uncached` is the same with nothing found in a prompt
-cache; `most` is what the calls can cost at worst, every answer at full length.
+(`prompt_cache`): also what an earlier run asked a short while ago, for the replay is taken to start now (`asked`). An
+answer is expected to be as long as the action that the student took. Three sums come out: `cost` is what to expect,
+with the stated error of the estimate; `cost_uncached` is the same with nothing found in a prompt cache; `most` is what
+the calls can cost at worst, every answer at full length.
 
 What an estimate rests on, the best that there is: the bills of steps that this teacher has answered already; the
 teacher's tokenizer; what the traces' own logs say that the student's requests counted, where the request is known
@@ -15,20 +16,22 @@ bills without showing it. Not covered: retries at a provider that bills failed c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.trace import Trace
+from postgrad.teachers.asked import Asked
 from postgrad.teachers.network import NetworkTeacher
-from postgrad.teachers.prices import FREE
+from postgrad.teachers.prices import kept_seconds
 from postgrad.teachers.prompt_cache import RULES, Bills, Expected, RuleName
 from postgrad.teachers.provider import most_written
 from postgrad.teachers.rates import Line, Logged, Rates, no_log
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import Item, common, root_of
+from postgrad.teachers.schedule import Item, common
 from postgrad.teachers.tokens import Scale, Size, most_tokens
 
 _PLAIN = Scale()
@@ -82,31 +85,22 @@ class _Contexts:
         return self._sizes
 
 
-class _Asked:
-    """What a provider has been asked: of a trace the last request, of a common beginning the first."""
+class _Request(NamedTuple):
+    """A step as a teacher is asked it, what it has answered, and when (Unix time; for what is to come the plan's)."""
 
-    def __init__(self) -> None:
-        self._last: dict[str, Sequence[str]] = {}
-        self._roots: dict[str, Sequence[str]] = {}
-
-    def before(self, item: Item) -> int:
-        """How many messages at the beginning of `item`, which is asked now, were asked before."""
-        ids = item.step.request.messages
-        before = self._last.get(item.trace.id)
-        self._last[item.trace.id] = ids
-        if before is None:
-            root = root_of(item)
-            before = self._roots.setdefault(root, ids) if root else ids
-        return 0 if before is ids else common(before, ids)
+    item: Item
+    ask: Ask
+    known: Answer | None
+    at: float
 
 
 class _Weighing:
     """How one teacher's requests are weighed, and what it was asked in this plan and in earlier runs."""
 
-    def __init__(self, teacher: Teacher) -> None:
+    def __init__(self, teacher: Teacher, keeps: float) -> None:
         self.scale = _scale_of(teacher)
         self.contexts = _Contexts(self.scale)
-        self.planned, self.answered = _Asked(), _Asked()
+        self.asked = Asked(keeps)
         self.sums = _Sums()
 
 
@@ -120,36 +114,49 @@ class Plan:
         sampling: Sampling,
         *,
         logged: Logged = no_log,
+        keeps: Mapping[RuleName, float] | None = None,
     ) -> None:
         self.steps = steps
         self.teachers = teachers
         self.sampling = sampling
         self.logged = logged
-        self._weighing = {teacher.name: _Weighing(teacher) for teacher in teachers}
+        self._now = time.time()
+        keeps = kept_seconds() if keeps is None else keeps
+        self._weighing = {one.name: _Weighing(one, keeps.get(_assumed(one), 0.0)) for one in teachers}
         self._longest = {teacher.name: _longest(teacher, sampling) for teacher in teachers}
 
     def add(self, traces: Iterable[Trace]) -> Plan:
         """Add the selected steps of `traces`."""
         for trace in traces:
             wanted = set(self.steps.get(trace.id, ()))
-            for item in (Item(trace, step) for step in trace.steps if step.index in wanted):
-                for teacher in self.teachers:
-                    self._add(teacher, item)
+            items = [Item(trace, step) for step in trace.steps if step.index in wanted]
+            for teacher in self.teachers:
+                for one in sorted(self._requests(teacher, items), key=lambda one: one.at):
+                    self._add(teacher, one)
         return self
 
     def told(self) -> dict[str, dict[str, Any]]:
         """Per teacher, plain JSON: calls, answers in the cache, tokens, US dollars."""
         return {teacher.name: self._told(teacher, self._weighing[teacher.name].sums) for teacher in self.teachers}
 
-    def _add(self, teacher: Teacher, item: Item) -> None:
-        ask, weighing = teacher.ask(*item), self._weighing[teacher.name]
+    def _requests(self, teacher: Teacher, items: Sequence[Item]) -> Iterator[_Request]:
+        actor, at = teacher.actor, self._now
+        for item in items:
+            ask = teacher.ask(*item)
+            (known,) = teacher.known([ask], self.sampling)
+            if known is not None and isinstance(actor, NetworkTeacher) and teacher.price.rewards_order:
+                yield _Request(item, ask, known, actor.cache.kept_at(ask, teacher.sampling(self.sampling)))
+            else:
+                yield _Request(item, ask, known, at)
+
+    def _add(self, teacher: Teacher, request: _Request) -> None:
+        (item, ask, known, at), weighing = request, self._weighing[teacher.name]
         scale, sums = weighing.scale, weighing.sums
         beginnings, tools = weighing.contexts.sizes(item), scale.tools(ask.tools)
         size = beginnings[-1] + tools + scale.hint(ask.hint)
         answer = scale.answer(item.step.action)
-        (known,) = teacher.known([ask], self.sampling)
-        asked = weighing.planned if known is None else weighing.answered
-        before = asked.before(item) if teacher.price.rewards_order else 0
+        asked = weighing.asked
+        before = asked.before(item, at, earlier_run=known is not None) if teacher.price.rewards_order else 0
         beginning = (beginnings[before] + tools).tokens if before else 0.0
         written = min(float(self.sampling.max_new_tokens), answer)
         if known is not None:
@@ -185,6 +192,7 @@ class Plan:
             "most": round(max(most, cost, plain), _DIGITS),
             "basis": _basis(teacher, sums, cost),
             "prompt_cache": cache.told if price.rewards_order else "no discount",
+            "price_as_of": price.as_of,
         }
         if batch is not None:
             told["batch_cost"] = round(batch, _DIGITS)
@@ -236,7 +244,7 @@ def _assumed(teacher: Teacher) -> RuleName:
 
 def _basis(teacher: Teacher, sums: _Sums, cost: float) -> str:
     """What the estimate rests on, and how far it may be off."""
-    if teacher.price == FREE:
+    if teacher.price.free:
         return "free"
     if sums.billed.read.known:
         return f"bills of {sums.billed.read.steps} answered steps, +-{100 * _error(teacher, sums, cost):.0f} %"

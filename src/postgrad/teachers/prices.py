@@ -1,12 +1,14 @@
 """Prices of models: a dated data file, because a price in code is a wrong price soon.
 
-Rows are US dollars per million tokens. A metered model without a price stops a replay before any call. Not covered:
+Rows are US dollars per million tokens; beside them stands how long providers' prompt caches keep what they hold. A
+metered model without a price stops a replay before any call. Not covered:
 reasoning that is billed and not reported, surcharges for long prompts, taxes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cache_write: of prompt tokens that are written into that cache, where this costs extra.
         batch: of the provider's batch API: a share of the full price (0.5 is half), or prices; None without one.
         prompt_cache: which beginnings that cache keeps, for plans; None: as the API's own provider does.
+        as_of: the day a price table was read; None for a price of the user's own.
     """
 
     input: float
@@ -45,6 +48,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: float | None = None
     batch: float | Batch | None = None
     prompt_cache: RuleName | None = None
+    as_of: str | None = None
 
     def __post_init__(self) -> None:
         batch = (self.batch.input, self.batch.output) if isinstance(self.batch, Batch) else (self.batch,)
@@ -76,6 +80,11 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     @property
+    def free(self) -> bool:
+        """Whether no token costs anything."""
+        return self.dearest_input == self.output == 0
+
+    @property
     def rewards_order(self) -> bool:
         """Whether asking a trace's steps one after the other is cheaper than all at once."""
         return self.cached_input is not None and self.cached_input < self.input
@@ -84,11 +93,19 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 FREE = Price(0.0, 0.0)
 
 
+class PromptCaches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds for which prompt caches keep a beginning that nobody asks for, by rule, and the day they were read."""
+
+    as_of: str
+    seconds: dict[RuleName, float]
+
+
 class PriceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices by model id and the day they were read."""
+    """Prices by model id and the day they were read; a table may leave `prompt_caches` to the shipped one."""
 
     as_of: str
     models: dict[str, Price]
+    prompt_caches: PromptCaches | None = None
 
     def of(self, model: str) -> Price | None:
         """The price of `model`, under its own name or as a version of a listed one; None if unknown."""
@@ -105,9 +122,22 @@ def read_prices(path: Path | None = None) -> PriceTable:
     source = path or SHIPPED
     try:
         value: Any = yaml.safe_load(source.read_text(encoding="utf-8"))
-        return msgspec.convert(value, PriceTable)
+        table = msgspec.convert(value, PriceTable)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError(
             f"cannot use the price file {source}: {error}",
             expected="as_of: DATE, models: {MODEL: {input: USD, output: USD}} per million tokens",
         ) from None
+    models = {name: msgspec.structs.replace(row, as_of=row.as_of or table.as_of) for name, row in table.models.items()}
+    return msgspec.structs.replace(table, models=models)
+
+
+def kept_seconds(path: Path | None = None) -> Mapping[RuleName, float]:
+    """How long prompt caches keep a beginning, by rule: the shipped numbers, and over them those of the file at `path`.
+
+    Raises:
+        ConfigError: the file is missing or not of the form.
+    """
+    tables = [read_prices(), *([] if path is None else [read_prices(path)])]
+    caches = [table.prompt_caches for table in tables if table.prompt_caches is not None]
+    return {rule: seconds for one in caches for rule, seconds in one.seconds.items()}

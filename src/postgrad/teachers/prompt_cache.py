@@ -2,7 +2,8 @@
 
 A rule says how many tokens of a beginning that was asked before are found again. Before the first bill an API is taken
 at its word; after some bills the rule that comes nearest to what they named as cached counts, times what it is off by.
-A provider whose bills name no cache has none, whatever its price table says. Not covered: how long a cache keeps.
+A provider whose bills name no cache has none, whatever its price table says. How long a cache keeps is data
+(`prices.yaml`), and for `asked` to look at.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ import msgspec
 from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Fidelity, Step, Trace
-from postgrad.teachers.budget import BudgetReached
 from postgrad.teachers.cache import CachedActor
 from postgrad.teachers.network import NetworkTeacher, or_raised
 from postgrad.teachers.prices import FREE, Price
 from postgrad.teachers.schedule import Item, Schedule, ask_of
+from postgrad.teachers.stopping import NoMoreCalls, Stop
 
 Hinter = Callable[[Trace, Step], str | None]
 TOLD_A_HINT = "told a hint"
@@ -105,8 +105,11 @@ def replay(
     sampling: Sampling,
     *,
     batch: int = 32,
+    stop: Stop | None = None,
 ) -> Iterator[ReplayedStep]:
-    """Ask every teacher about every selected step; ends early when a budget is reached, at steps that all answered.
+    """Ask every teacher about every selected step; ends early when a budget is reached or `stop` is asked for.
+
+    Steps that all have answered come out also then.
 
     Args:
         traces: the traces; those without selected steps are passed over.
@@ -114,6 +117,7 @@ def replay(
         teachers: with different names.
         sampling: how to sample; each teacher adds its own `constrained`.
         batch: steps asked at once.
+        stop: the gateway's, which the other actors know nothing of.
 
     Raises:
         ConfigError: an endpoint refuses the key, the model or the address.
@@ -131,6 +135,8 @@ def replay(
             while group := list(islice(chosen, batch)):
                 said = runner.run(_ask_network(group, network, sampling, schedule)) if network else [{} for _ in group]
                 whole = [(item, answers) for item, answers in zip(group, said, strict=True) if answers is not None]
+                if stop is not None and stop.asked:
+                    whole = [one for one in whole if _needs_no_work(one[0], others, sampling)]
                 _ask_others(whole, others, sampling)
                 for item, answers in whole:
                     yield _step(item, {teacher.name: answers[teacher.name] for teacher in teachers})
@@ -151,7 +157,7 @@ def _step(item: Item, answers: Answers) -> ReplayedStep:
 async def _ask_network(
     group: Sequence[Item], teachers: Sequence[Teacher], sampling: Sampling, schedule: Schedule
 ) -> list[Answers | None]:
-    """Every network teacher's answer to every step of a group; None where money did not suffice for all of them."""
+    """Every network teacher's answer to every step of a group; None where not all of them could be asked any more."""
     found: dict[int, Answers] = {}
 
     async def one(teacher: Teacher, item: Item, shared: int | None) -> TeacherAnswer:
@@ -166,8 +172,14 @@ async def _ask_network(
         found[place] = {t.name: answer for t, answer in zip(teachers, or_raised(told), strict=True)}
 
     ends = await asyncio.gather(*schedule.lanes(group, step), return_exceptions=True)
-    or_raised([end for end in ends if not isinstance(end, BudgetReached)])
+    or_raised([end for end in ends if not isinstance(end, NoMoreCalls)])
     return [found.get(place) for place in range(len(group))]
+
+
+def _needs_no_work(item: Item, teachers: Sequence[Teacher], sampling: Sampling) -> bool:
+    """Whether no model has to be run for it: what is worth keeping is kept."""
+    working = [teacher for teacher in teachers if isinstance(teacher.actor, CachedActor)]
+    return all(None not in teacher.known([teacher.ask(*item)], sampling) for teacher in working)
 
 
 def _ask_others(group: Sequence[tuple[Item, Answers]], teachers: Sequence[Teacher], sampling: Sampling) -> None:

@@ -22,21 +22,27 @@ TOO_LONG = "too_long"
 
 
 def report(
-    replayed: Sequence[ReplayedStep], teachers: Iterable[Teacher], lines: Sequence[Line] = ()
+    replayed: Sequence[ReplayedStep], teachers: Iterable[Teacher], journal: Journal | None = None
 ) -> dict[str, dict[str, Any]]:
     """Per teacher, plain JSON.
 
     Args:
         replayed: the steps with their answers.
         teachers: who was asked.
-        lines: the journal of this run.
+        journal: of the run folder.
 
     `cost` is what this run paid in US dollars, `value` what the answers cost whenever they were bought, `uncertain`
-    what may have been billed for calls that broke off. `truncated` answers hit their limit of tokens: nobody learns
-    from them. `too_long` steps do not fit in a local model's context, so that it gave no answer. `errors` counts asks
-    that nobody answered, by kind; `retries` tries that failed. p50, p95 and p99 are seconds per answer.
+    what may have been billed for calls that broke off in any run of the folder. `price_as_of` is the day of the price
+    table that its price is from, null for a price that the user gave. `truncated` answers hit their limit of tokens:
+    nobody learns from them. `too_long` steps do not fit in a local model's context, so that it gave no answer. `errors`
+    counts asks that nobody answered, by kind; `retries` tries that failed. p50, p95 and p99 are seconds per answer.
     """
-    return {teacher.name: _one(replayed, teacher, lines) for teacher in teachers}
+    journal = journal or Journal()
+    uncertain = journal.uncertain_of()
+    return {
+        teacher.name: _one(replayed, teacher, journal.this_run(), uncertain.get(teacher.name, 0.0))
+        for teacher in teachers
+    }
 
 
 def per_trace(replayed: Sequence[ReplayedStep], lines: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
@@ -69,7 +75,7 @@ def _trace(trace: str, steps: Sequence[ReplayedStep], lines: Sequence[Line]) -> 
     }
 
 
-def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Line]) -> dict[str, Any]:
+def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Line], uncertain: float) -> dict[str, Any]:
     given = [(step, step.answers[teacher.name]) for step in replayed if teacher.name in step.answers]
     answers = [answer for _, answer in given]
     silent = [said for said in answers if said.answer.message is None]
@@ -92,6 +98,8 @@ def _one(replayed: Sequence[ReplayedStep], teacher: Teacher, lines: Sequence[Lin
         "errors": dict(sorted(Counter(said.answer.error for said in silent if said.answer.error).items())),
         "cached": sum(said.cached for said in answers),
         **_calls(answers, teacher, [line for line in lines if line.teacher == teacher.name]),
+        "uncertain": dollars([uncertain]),
+        "price_as_of": teacher.price.as_of,
         **_tokens(answers),
         **_latency(answers),
     }
@@ -105,7 +113,6 @@ def _calls(answers: Sequence[TeacherAnswer], teacher: Teacher, lines: Sequence[L
         "calls": made,
         "retries": dict(sorted(failed.items())),
         "cost": dollars(line.cost for line in lines),
-        "uncertain": dollars(line.uncertain for line in lines),
         "value": dollars(said.answer.cost or 0.0 for said in answers),
     }
 

@@ -1,15 +1,15 @@
 """One try with an SDK of the OpenAI family (openai and anthropic are of one mould), with its errors in our kinds.
 
 The HTTP client: no redirects (a redirect would carry a trace to a host that nobody named), proxies of the environment
-only for other machines, and none of the headers that the SDKs add from environment variables of their own.
+only for other machines, and none of the headers that the SDKs add from environment variables of their own, which would
+replace the named key and go where nobody meant them to.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -19,27 +19,35 @@ from postgrad.teachers.provider import is_loopback
 
 CONNECT = 10.0  # seconds
 _BEGUN = "postgrad.begun"
+_JSON = {"accept": "application/json", "content-type": "application/json"}
+_OWN = {"idempotency-key", "content-length", "transfer-encoding"}  # of each request: the SDK and its client set them
 
 
-def http_client(sdk: ModuleType, address: str, *, drop: Sequence[str] = ()) -> Any:
-    """The SDK's own HTTP client class, set as above; request headers in `drop` are taken out."""
+def http_client(sdk: ModuleType, address: str, *, own: Mapping[str, str], drop: Sequence[str] = ()) -> Any:
+    """The SDK's own HTTP client class, set as above.
 
-    async def without(request: Any) -> None:
-        for name in drop:
+    Args:
+        sdk: openai or anthropic.
+        address: of the API.
+        own: headers that every request has, whatever the environment says: the key that was named.
+        drop: further headers that are taken out of requests.
+    """
+    foreign = {*drop, *_of_the_environment()} - _OWN
+
+    async def as_named(request: Any) -> None:
+        for name in foreign:
             request.headers.pop(name, None)
+        request.headers.update({**_JSON, **own, "host": request.url.netloc.decode()})
 
-    hooks = {"request": [without], "response": [mark_begun]}
+    hooks = {"request": [as_named], "response": [mark_begun]}
     return sdk.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not is_loopback(address), event_hooks=hooks)
 
 
-@contextmanager
-def without_custom_headers() -> Iterator[None]:
-    """Where a client is made inside, the SDK finds no headers in the environment: they would replace the named key."""
-    found = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith("_CUSTOM_HEADERS")}
-    try:
-        yield
-    finally:
-        os.environ.update(found)
+def _of_the_environment() -> Iterator[str]:
+    """Names of the headers that the SDKs add from OPENAI_CUSTOM_HEADERS and the like: a line each, `Name: value`."""
+    for variable, lines in os.environ.items():
+        if variable.endswith("_CUSTOM_HEADERS"):
+            yield from (line.partition(":")[0].strip().lower() for line in lines.split("\n"))
 
 
 Join = Callable[[Sequence[object]], dict[str, Any]]

@@ -228,7 +228,11 @@ class Rows:
                 yield from ((kind, self._counted(kind, one)) for one in found)
 
     def _pass_over(self, kind: FromStore, trace: Trace, sites: Sequence[Site], *, looked_at: int) -> None:
-        """Count what a kind that learns from mistakes does not look at: steps without a site, and sites of others."""
+        """Count what a kind does not look at: steps that no verifier judged; steps without a site, sites of others."""
+        if kind == "verified":
+            unjudged = Counter({"steps without a verifier's word": len(trace.steps) - looked_at})
+            self.passed_over.setdefault(kind, Counter()).update(+unjudged)
+            return
         wanted = _MISTAKES.get(kind)
         if wanted is None:
             return

@@ -2,25 +2,26 @@
 
 Answers are kept in the run folder's cache as they arrive, so the same command after a crash pays for nothing twice.
 With --plan nothing is asked: it says what a replay would cost. Writes replayed.jsonl (a step a line), calls.jsonl (what
-left when, and what it cost), sent.json (what went where), and doubts/ (how unsure `voi.student` is at each step).
+left when, and what it cost), sent.json (what went where), and doubts/ (how unsure `voi.student` is at each step). After
+Ctrl-C and SIGTERM, which let calls under way end first (`replay_signals`), the result is in interrupted.json.
 """
 
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from pydantic import Field, model_validator
 
 from postgrad.core.actor import Sampling
-from postgrad.core.errors import DataError
+from postgrad.core.errors import DataError, OutsideFailure
 from postgrad.core.files import write_json
 from postgrad.core.trace import Step
-from postgrad.run.config import Config
+from postgrad.core.words import counted
 from postgrad.run.inputs import paths_in
 from postgrad.run.progress import track
 from postgrad.run.rundir import RunDir
@@ -29,83 +30,19 @@ from postgrad.teachers.cassette import Recorder
 from postgrad.teachers.failures import OUTSIDE
 from postgrad.teachers.gateway import Gateway
 from postgrad.teachers.network import NetworkTeacher
-from postgrad.teachers.prices import FREE
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
 from postgrad.teachers.report import what_was_sent
 from postgrad.verbs import replay_notes
 from postgrad.verbs.command import verb_command
+from postgrad.verbs.replay_config import ReplayConfig
+from postgrad.verbs.replay_signals import ending
 from postgrad.verbs.replay_table import show
-from postgrad.verbs.selection import Prospects, Steps, TemplateHints, VoiConfig, Which, fit_steps, worthy_steps
-from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
+from postgrad.verbs.selection import Prospects, Steps, TemplateHints, fit_steps, worthy_steps
 from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
 REPLAYED, SENT, DOUBTS = "replayed.jsonl", "sent.json", "doubts"
+RESULT, INTERRUPTED = "result.json", "interrupted.json"  # only a complete run has the first
 _FAILED = 3  # exit code: a teacher that nobody could reach
-
-
-class SamplingConfig(Config):
-    """How teachers answer."""
-
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    """0 is greedy"""
-    max_new_tokens: Annotated[int, Field(ge=1)] = 256
-    """most tokens of an answer"""
-    seed: int = 0
-    """of the sampling, where a teacher takes one"""
-    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
-    """likeliest tokens to keep at every place of an answer, from teachers that give them (openai, ollama)"""
-
-
-class CallsConfig(Config):
-    """How teachers are called."""
-
-    concurrency: Annotated[int, Field(ge=1)] = 8
-    """calls at once, over all teachers"""
-    batch: Annotated[int, Field(ge=1)] = 32
-    """steps that a local model answers at once"""
-    cache: Path | None = None
-    """folder of answers [cache/ in the run folder]"""
-    prices: Path | None = None
-    """price file that replaces the shipped one"""
-    release: bool = False
-    """count what broken-off calls may have cost as not billed, once the provider's own bill says so"""
-
-
-class ReplayConfig(Config):
-    """Which steps, which teachers, how much money."""
-
-    store: Path
-    """trace store to read"""
-    teachers: tuple[TeacherConfig, ...] = ()
-    """who is asked: a list, or the path of a file with one"""
-    steps: Which = "sites"
-    """steps at error sites, all of them, or those worth most for their money"""
-    limit: Annotated[int, Field(ge=1)] | None = None
-    """most steps to replay"""
-    sampling: SamplingConfig = SamplingConfig()
-    """how teachers answer"""
-    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """most US dollars that may be paid in this run folder, over all its runs"""
-    plan: bool = False
-    """say what it would cost, and ask nothing"""
-    local_only: bool = False
-    """refuse teachers over a network"""
-    voi: VoiConfig = VoiConfig()
-    """for steps: voi"""
-    calls: CallsConfig = CallsConfig()
-    """how teachers are called"""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _teachers_of_a_file(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping) or not isinstance(data.get("teachers"), str | Path):
-            return data
-        read = read_teachers(Path(data["teachers"]))
-        calls = data.get("calls") or {}
-        if isinstance(calls, Mapping):
-            given = {"concurrency": read.concurrency, "prices": read.prices}
-            calls = {**{key: value for key, value in given.items() if value is not None}, **calls}
-        return {**data, "teachers": read.teachers, "calls": calls}
 
 
 CONFIG = ReplayConfig
@@ -117,8 +54,19 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
     Raises:
         ConfigError: a teacher cannot be made, its price is not known, or an endpoint refuses it.
         DataError: the store has no step to replay.
+        OutsideFailure: Ctrl-C or SIGTERM ended it early; what is there is kept.
     """
+    result = run_or_part(config, out)
+    if result.get("interrupted"):
+        of = f"{result['steps']} of {counted(result['selected'], 'step')}"
+        raise OutsideFailure(f"{result['interrupted']} ended the replay after {of}, which are kept")
+    return result
+
+
+def run_or_part(config: ReplayConfig, out: Path) -> dict[str, Any]:
+    """As `run`; a replay that was interrupted says so in its result, which is that of the steps that were answered."""
     from postgrad.teachers.plan import Plan
+    from postgrad.teachers.prices import kept_seconds
     from postgrad.traces.store import Store
 
     RunDir(out).record_inputs(paths_in(config.resolved(), outside=out))
@@ -129,12 +77,16 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
         mistakes = ": --steps sites finds no mistake to learn from in it" if config.steps == "sites" else ""
         do = "`postgrad show STORE` lists its traces and mistakes; --steps all takes every step"
         raise DataError(f"the store has no step to replay{mistakes}", got=str(config.store), do=do)
-    plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens).add(store.traces()).told()
+    keeps = kept_seconds(config.calls.prices)
+    plan = Plan(steps, desk.teachers, desk.sampling, logged=logged_tokens, keeps=keeps).add(store.traces()).told()
     replay_notes.tell_of_prompt_caches(plan)
     if config.plan:
         return _planned(config, steps, plan)
-    replayed = _replayed(config, out, desk, steps)
-    return _result(config, out, desk, steps, plan, replayed)
+    (out / INTERRUPTED).unlink(missing_ok=True)
+    with ending(desk.gateway, desk.teachers, desk.sampling) as heard:
+        replayed = _replayed(config, out, desk, steps)
+    result = _result(config, out, desk, steps, plan, replayed)
+    return {**result, "interrupted": heard.name if len(replayed) < result["selected"] else None}
 
 
 def logged_tokens(step: Step) -> tuple[int | None, int | None]:
@@ -192,7 +144,7 @@ def _selected(config: ReplayConfig, out: Path, store: Any, desk: _Desk) -> Steps
     if config.steps != "voi":
         return fit_steps(store.traces(), which=config.steps, limit=config.limit)
     budget = desk.gateway.budget
-    free = budget.limit is None or all(teacher.price == FREE for teacher in desk.teachers)
+    free = budget.limit is None or all(teacher.price.free for teacher in desk.teachers)
     left = None if free else max(0.0, (budget.limit or 0.0) - budget.paid - budget.uncertain)
     student = Student(config.voi, out / DOUBTS) if config.voi.student else None
     prospects = list(track(Prospects(desk.teachers, desk.sampling, student).of(store), "steps"))
@@ -206,7 +158,8 @@ def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> lis
     local = any(not isinstance(teacher.actor, NetworkTeacher) for teacher in desk.teachers)
     group = config.calls.batch if local else max(config.calls.batch, 16 * config.calls.concurrency)
     replayed: list[ReplayedStep] = []
-    asked = replay(Store(config.store).traces(), steps, desk.teachers, desk.sampling, batch=group)
+    stop, traces = desk.gateway.stop, Store(config.store).traces()
+    asked = replay(traces, steps, desk.teachers, desk.sampling, batch=group, stop=stop)
     try:
         for step in track(asked, "replay", sum(map(len, steps.values()))):
             desk.record(step)
@@ -245,8 +198,8 @@ def _result(
 ) -> dict[str, Any]:
     from postgrad.teachers.report import errors_of, per_trace, report
 
-    lines, budget = desk.gateway.journal.this_run(), desk.gateway.budget
-    teachers = report(replayed, desk.teachers, lines)
+    journal, budget = desk.gateway.journal, desk.gateway.budget
+    teachers = report(replayed, desk.teachers, journal)
     replay_notes.tell_of_broken_calls(budget.uncertain)
     replay_notes.tell_of_an_overrun(budget)
     replay_notes.tell_of_the_bill(plan, teachers)
@@ -264,7 +217,7 @@ def _result(
         "stopped_by_budget": budget.stopped or budget.overrun > 0,
         "errors": errors_of(replayed),
         "teachers": {name: {**one, "planned_cost": plan[name]["cost"]} for name, one in teachers.items()},
-        "traces": per_trace(replayed, lines),
+        "traces": per_trace(replayed, journal.this_run()),
         "replayed": str(out / REPLAYED),
         "sent": str(out / SENT),
     }
@@ -275,7 +228,15 @@ def _total(parts: Mapping[str, Mapping[str, Any]], key: str) -> float:
 
 
 def exit_code(result: dict[str, Any]) -> int:
-    """3, and the error line, where a teacher could not be reached for a single answer: it may work later."""
+    """128 and the signal's number after an interrupted replay, which is not complete.
+
+    3, and the error line, where a teacher could not be reached for a single answer: it may work later.
+    """
+    if result.get("interrupted"):
+        folder = Path(result["replayed"]).parent
+        (folder / RESULT).replace(folder / INTERRUPTED)
+        replay_notes.tell_of_the_interruption(result, folder)
+        return 128 + int(signal.Signals[result["interrupted"]])
     unreached = {
         name: teacher
         for name, teacher in result["teachers"].items()
@@ -289,7 +250,7 @@ def exit_code(result: dict[str, Any]) -> int:
 command = verb_command(
     "replay",
     CONFIG,
-    run,
+    run_or_part,
     help=__doc__.splitlines()[0],
     show=show,
     positional="store",

@@ -85,3 +85,10 @@ def tell_of_the_unreached(teachers: Teachers, folder: Path) -> None:
         told.append(f"{name} could not be reached: 0 of {counted(one['abstentions'], 'step')} answered ({kinds})")
     again = f"to go on: postgrad replay --resume {shlex.quote(str(folder))}"
     note(f"error: {'; '.join(told)}; {again} (what was answered is not asked again)")
+
+
+def tell_of_the_interruption(result: Mapping[str, Any], folder: Path) -> None:
+    """The last line of a replay that was ended early."""
+    done = f"{result['steps']} of {counted(result['selected'], 'step')} replayed"
+    again = f"to go on: postgrad replay --resume {shlex.quote(str(folder))}"
+    note(f"interrupted: {done}, and every answer is kept; {again} (what was answered is not asked again)")

@@ -41,6 +41,8 @@ def _replay(result: dict[str, Any]) -> Any:
         rows.append((name, one["kind"], *map(str, counts), _dollars(one["cost"]), *seconds))
     stopped = "stopped: the next call might have gone over the budget; a higher --budget goes on"
     below = [stopped] if result["stopped_by_budget"] else []
+    if result.get("interrupted"):  # results of older versions lack it
+        below.append(f"interrupted ({result['interrupted']}): the same command goes on")
     below += [_too_long(name, one["too_long"]) for name, one in result["teachers"].items() if one.get("too_long")]
     return _table(title, (*columns, "p50 s", "p95 s"), rows, below="\n".join(below))
 

@@ -157,7 +157,8 @@ def test_an_overloaded_api_is_asked_again_and_no_credential_of_the_environment_i
     """529 is Anthropic's own; the SDK would take a token of the environment and trace the call."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-for-you")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "not-for-you")
-    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Api-Key: not-for-you\nX-Own: not-for-you")
+    added = ("X-Api-Key:", "x-own:", "Authorization: Bearer", "idempotency-key:", "Anthropic-Version:")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "\n".join(f"{name} not-for-you" for name in added))
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("MY_KEY", "k-1")
     busy = Reply({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, 529, {"retry-after": "0"})
@@ -167,4 +168,6 @@ def test_an_overloaded_api_is_asked_again_and_no_credential_of_the_environment_i
         assert len(endpoint.requests) == 2
     assert answer.message == Message.of("assistant", "hi")
     assert "not-for-you" not in json.dumps(endpoint.headers)
+    assert all(len(headers["idempotency-key"]) == 40 for headers in endpoint.headers)
+    assert {headers["anthropic-version"] for headers in endpoint.headers} == {"2023-06-01"}
     assert "k-1" in json.dumps(endpoint.headers)

@@ -14,12 +14,12 @@ async def work(budget: Budget, *, most: float, cost: float, bills: list[float]) 
     """One worker: calls until it is stopped."""
     while True:
         try:
-            await budget.reserve(most)
+            held = await budget.reserve(most)
         except BudgetReached:
             return
         await asyncio.sleep(0)
         bills.append(cost)
-        await budget.settle(most, paid=cost)
+        await budget.settle(held, paid=cost)
 
 
 @pytest.mark.parametrize("workers", [1, 8])
@@ -40,14 +40,46 @@ def test_workers_never_overrun_a_budget_and_leave_less_than_one_call(workers: in
 
 def test_money_that_may_be_gone_counts() -> None:
     async def calls() -> None:
-        await budget.reserve(10.0)
-        await budget.settle(10.0, uncertain=10.0)
+        await budget.settle(await budget.reserve(10.0), uncertain=10.0)
         with pytest.raises(BudgetReached):
             await budget.reserve(10.0)
 
     budget = Budget(19.0)
     asyncio.run(calls())
     assert (budget.paid, budget.uncertain) == (0.0, 10.0)
+
+
+def test_what_is_set_aside_is_raised_where_a_bill_was_more_than_it_could_be() -> None:
+    """Three calls of a may cost 2, one of b 1; the first is billed at 7, 3.5 times as much: the others count as 7 each.
+
+    7 + 7 + 7 + 1 = 22 of 25 are held or paid: 4 more do not fit before one of them has settled at 2, 3 do at once.
+    """
+
+    async def calls() -> None:
+        first, second, _ = [await budget.reserve(2.0, whose="a") for _ in range(3)]
+        await budget.reserve(1.0, whose="b")
+        budget.expect("a", times=3.5, least=6.0)
+        await budget.settle(first, paid=7.0)
+        await budget.settle(await asyncio.wait_for(budget.reserve(3.0, whose="b"), 1.0))
+        waiting = asyncio.create_task(budget.reserve(4.0, whose="b"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await budget.settle(second, paid=2.0)
+        await asyncio.wait_for(waiting, 1.0)
+
+    budget = Budget(25.0)
+    asyncio.run(calls())
+    assert budget.paid == 9.0
+
+
+def test_what_is_set_aside_is_raised_to_the_bill_at_least_and_only_of_that_teacher() -> None:
+    async def calls() -> None:
+        small, other = await budget.reserve(0.5, whose="a"), await budget.reserve(0.5, whose="b")
+        budget.expect("a", times=2.0, least=6.0)
+        assert (small.amount, other.amount) == (6.0, 0.5)
+
+    budget = Budget(25.0)
+    asyncio.run(calls())
 
 
 def test_once_it_is_over_it_is_over_for_everyone_but_the_free() -> None:
@@ -73,8 +105,7 @@ def test_earlier_runs_count() -> None:
 def test_no_limit_lets_everything_through() -> None:
     async def calls() -> None:
         for _ in range(3):
-            await budget.reserve(1e9)
-            await budget.settle(1e9, paid=5.0)
+            await budget.settle(await budget.reserve(1e9), paid=5.0)
 
     budget = Budget()
     asyncio.run(calls())

@@ -301,6 +301,40 @@ def test_longer_answers_by_extra_are_kept_within_the_budget(tmp_path: Path, extr
     assert (endpoint.requests, gateway.budget.paid) == ([], 0.0)
 
 
+def test_a_surprising_bill_starts_no_call_on_money_that_those_under_way_will_need(tmp_path: Path) -> None:
+    """An answer may have 64 tokens. The first has; of the next eight, at once, the first is billed at 6,400 tokens.
+
+    The budget is 22,400 tokens. The seven under way may cost as much, 51,200 in all, so nothing starts beside them and
+    nothing after them: 64 + 8 x 6,400 are paid. Before they ended there was money for a ninth, and for two: by what
+    had been set aside for them, 64 each.
+    """
+    path, price = tmp_path / "calls.jsonl", Price(0.0, 1.0)
+    gateway = Gateway(budget=Budget(0.0224), journal=Journal(path))
+
+    def answer(body: dict[str, Any]) -> Reply:
+        place = len(endpoint.requests)
+        said = completion("hi", usage=(10, 64 if place == 1 else 6400, 0), model="asked-1")
+        return Reply(said.body, wait=0.0 if place == 1 else 0.7 if place == 2 else 1.4)
+
+    async def everyone() -> list[object]:
+        async with asked.connected():
+            asks = (asked.ask(ask(f"weather {number}?"), SAMPLING) for number in range(20))
+            return list(await asyncio.gather(*asks, return_exceptions=True))
+
+    with serving(answer=answer) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=price, limits=Limits(8), gateway=gateway)
+        said = asyncio.run(everyone())
+        assert len(endpoint.requests) == 9
+        assert sum(isinstance(one, BudgetReached) for one in said) == 11
+        assert gateway.budget.paid == pytest.approx((64 + 8 * 6400) / 1e6)
+        # Another run knows of it: money for one such bill is not enough for a call that may be the next.
+        short = Gateway(budget=Budget(0.0576, paid=gateway.budget.paid), journal=Journal(path))
+        again = teacher(tmp_path, openai(endpoint.base_url), price=price, gateway=short)
+        with pytest.raises(BudgetReached):
+            again.answer([ask("another?")], SAMPLING)
+    assert short.journal.surprise("http") == 0.0064
+
+
 def test_no_budget_holds_where_extra_takes_the_limit_of_an_answer_out(tmp_path: Path) -> None:
     endless = openai("http://127.0.0.1:1", extra={"max_tokens": None})
     asked = teacher(tmp_path, endless, price=Price(0.0, 1.0), gateway=Gateway(budget=Budget(1.0)))

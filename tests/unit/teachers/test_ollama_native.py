@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from postgrad.core.actor import Ask
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Tool, ToolResult
 from postgrad.teachers.ollama_native import OllamaNative
+from postgrad.teachers.tokens import Scale
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, teacher
 from unit.teachers.endpoint_by_script import Reply, serving
@@ -65,6 +67,65 @@ def test_a_union_of_types_survives_the_client(tmp_path: Path) -> None:
     parameters = endpoint.requests[0]["tools"][0]["function"]["parameters"]
     assert parameters["properties"]["a"] == {"type": ["string", "null"], "description": "d"}
     assert parameters["required"] == ["a"]
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Name of the city", "minLength": 2},
+        "days": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 1},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+def test_a_request_weighs_what_the_client_sends(tmp_path: Path) -> None:
+    """The client drops `minLength`, `default`, `additionalProperties` and the empty words of a call.
+
+    Of the two lists that arrive every member counts with the two bytes between it and the next. What is weighed has the
+    name beside the result with the call, which is two bytes more: 0.5 tokens.
+    """
+    context = (
+        Message.of("user", "go"),
+        act(call("f", {"city": "Rome"}, "a")),
+        Message("tool", (ToolResult("a", "!"),)),
+    )
+    told = Ask(context, (Tool("f", "Weather", SCHEMA),))
+    with serving(chat()) as endpoint:
+        provider = OllamaNative("m", endpoint.base_url)
+        teacher(tmp_path, provider).answer([told], SAMPLING)
+    (body,) = endpoint.requests
+    (tool,) = body["tools"]
+    assert tool["function"]["parameters"] == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Name of the city"},
+            "days": {"type": ["integer", "null"]},
+        },
+        "required": ["city"],
+    }
+    called = {"function": {"name": "f", "arguments": {"city": "Rome"}}}
+    assert body["messages"][1] == {"role": "assistant", "tool_calls": [called]}
+    bytes_sent = sum(len(json.dumps(message)) + 2 for message in body["messages"]) + len(json.dumps(body["tools"]))
+    assert Scale(form=provider.form).ask(told).tokens == bytes_sent / 4 + 0.5
+
+
+def test_a_tool_that_the_client_does_not_take_is_refused_before_it_leaves(tmp_path: Path) -> None:
+    tool = Tool("f", "", {"type": "object", "properties": {"a": True}})
+    told = Ask((Message.of("user", "x"),), (tool,))
+    with serving(chat()) as endpoint:
+        provider = OllamaNative("m", endpoint.base_url)
+        (answer,) = teacher(tmp_path, provider).answer([told], SAMPLING)
+    assert (endpoint.requests, answer.error) == ([], "refused")
+    assert "cannot write a tool: function.parameters.properties.a: " in answer.stop_reason
+    assert Scale(form=provider.form).ask(told).tokens > 20
+
+
+def test_what_is_wrong_with_an_answer_is_said_without_a_web_page(tmp_path: Path) -> None:
+    with serving(Reply({"model": "m", "done": True})) as endpoint:
+        (answer,) = teacher(tmp_path, OllamaNative("m", endpoint.base_url)).answer([ask()], SAMPLING)
+    assert answer.stop_reason == "error: invalid_reply: the endpoint gave no chat response: message: Field required"
 
 
 def test_failures_keep_their_headers_and_kinds(tmp_path: Path) -> None:

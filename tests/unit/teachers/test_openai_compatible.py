@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,8 @@ def test_keys_and_names_of_the_environment_stay_here(tmp_path: Path, monkeypatch
     secrets = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
     for name in secrets:
         monkeypatch.setenv(name, "not-for-you")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer not-for-you\nX-Own: not-for-you")
+    added = ("Authorization: Bearer", "X-Own:", "Content-Type: text/", "host:", "Idempotency-Key:", "User-Agent:")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "\n".join(f"{name} not-for-you" for name in added))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
     monkeypatch.setenv("MY_KEY", "k-1")
     with serving(completion("hi")) as endpoint:
@@ -161,6 +163,10 @@ def test_keys_and_names_of_the_environment_stay_here(tmp_path: Path, monkeypatch
         teacher(tmp_path / "b", openai(endpoint.base_url)).answer([ask()], SAMPLING)
     assert [headers["authorization"] for headers in endpoint.headers] == ["Bearer k-1", "Bearer none"]
     assert "not-for-you" not in str(endpoint.headers)
+    assert os.environ["OPENAI_CUSTOM_HEADERS"].endswith("not-for-you")
+    assert all(len(headers["idempotency-key"]) == 40 for headers in endpoint.headers)
+    assert {headers["content-type"] for headers in endpoint.headers} == {"application/json"}
+    assert {headers["host"] for headers in endpoint.headers} == {endpoint.base_url.split("/")[2]}
     monkeypatch.delenv("MY_KEY")
     with pytest.raises(ConfigError, match="MY_KEY is not set"):
         openai(AT_HOME, key_variable="MY_KEY")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,6 +127,43 @@ def test_a_provider_whose_bills_name_no_cache_is_not_planned_with_one(tmp_path: 
         known = Answer(ACTION, "asked-1", prompt_tokens=100, completion_tokens=10, cached_tokens=hit)
         cache.put(cache.key(ask_of(one, step), SAMPLING), known)
     assert (planned([one, other], asked)["tokens_cached"] > 0) == bool(cached)
+
+
+@pytest.mark.parametrize(("ago", "held"), [(10.0, True), (250.0, True), (350.0, False)])
+def test_what_an_earlier_run_asked_a_short_while_ago_is_still_in_the_providers_cache(
+    tmp_path: Path, ago: float, held: bool
+) -> None:
+    """Of three steps two were answered and billed as estimated, the second as found up to the first's end, 5 s apart.
+
+    OpenAI's cache keeps 300 seconds: after 250 the third step finds the second's tokens, after 350 nothing.
+    """
+    price, one = Price(1.0, 1.0, cached_input=0.1), trace("x", 3, words=1200)
+    asked, (first, second, third) = priced(tmp_path, price), sizes(one)
+    cache, hits = asked.actor.cache, (0, int(first // 128 * 128))  # type: ignore[attr-defined]
+    for step, read, hit, age in zip(one.steps, (first, second), hits, (ago + 5, ago), strict=False):
+        known = Answer(ACTION, "asked-1", prompt_tokens=round(read), completion_tokens=10, cached_tokens=hit)
+        key = cache.key(ask_of(one, step), SAMPLING)
+        cache.put(key, known)
+        (file,) = cache.folder.glob(f"*/{key}.json")
+        os.utime(file, (time.time() - age,) * 2)
+    told = planned([one], asked)
+    assert first > 1024
+    assert told["prompt_cache"] == "openai, as billed"
+    assert told["tokens_cached"] == pytest.approx(second // 128 * 128 if held else 0, abs=128)
+    assert told["tokens_in"] == pytest.approx(third, rel=0.001)
+
+
+def test_a_bill_without_a_hit_long_after_the_request_before_says_nothing_of_the_cache(tmp_path: Path) -> None:
+    """The second step was asked an hour after the first: that nothing was found is no sign that nothing is kept."""
+    price, one = Price(1.0, 1.0, cached_input=0.1), trace("x", 2, words=1200)
+    asked = priced(tmp_path, price)
+    cache = asked.actor.cache  # type: ignore[attr-defined]
+    for step, age in zip(one.steps, (3600, 0), strict=True):
+        key = cache.key(ask_of(one, step), SAMPLING)
+        cache.put(key, Answer(ACTION, "asked-1", prompt_tokens=3000, completion_tokens=10))
+        (file,) = cache.folder.glob(f"*/{key}.json")
+        os.utime(file, (time.time() - age,) * 2)
+    assert planned([one], asked)["prompt_cache"] == "openai, assumed"
 
 
 def test_batch_prices_and_free_teachers(tmp_path: Path) -> None:

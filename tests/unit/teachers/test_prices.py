@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.prices import Batch, Price, read_prices
+from postgrad.teachers.prices import Batch, Price, kept_seconds, read_prices
 
 
 def test_every_kind_of_token_has_its_price() -> None:
@@ -61,4 +61,19 @@ def test_what_is_no_table_is_told(tmp_path: Path, text: str) -> None:
 def test_an_own_table_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
     own = tmp_path / "prices.yaml"
     own.write_text('as_of: "2026-01-01"\nmodels: {m: {input: 1, output: 2, batch: 0.5}}\n', encoding="utf-8")
-    assert read_prices(own).models == {"m": Price(1.0, 2.0, batch=0.5)}
+    assert read_prices(own).models == {"m": Price(1.0, 2.0, batch=0.5, as_of="2026-01-01")}
+
+
+def test_how_long_prompt_caches_keep_is_dated_and_may_be_given(tmp_path: Path) -> None:
+    """Five minutes are what OpenAI's and Anthropic's documentation promises; a file says it for the rules it names."""
+    shipped = read_prices().prompt_caches
+    assert shipped is not None
+    assert len(shipped.as_of) == 10
+    assert (kept_seconds()["openai"], kept_seconds()["anthropic"]) == (300, 300)
+    own = tmp_path / "prices.yaml"
+    own.write_text(
+        'as_of: "2026-01-01"\nmodels: {}\nprompt_caches: {as_of: "2026-01-02", seconds: {openai: 86400}}\n', "utf-8"
+    )
+    assert kept_seconds(own) == {**kept_seconds(), "openai": 86400}
+    own.write_text('as_of: "2026-01-01"\nmodels: {}\n', encoding="utf-8")
+    assert kept_seconds(own) == kept_seconds()

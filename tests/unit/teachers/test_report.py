@@ -7,6 +7,7 @@ from pathlib import Path
 from postgrad.core.actor import Answer, Ask
 from postgrad.core.message import Message, Text
 from postgrad.teachers.journal import Journal, Line
+from postgrad.teachers.prices import Price
 from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
 from postgrad.teachers.report import errors_of, per_trace, percentile, report, what_was_sent
 from postgrad.teachers.scripted import ScriptedActor
@@ -42,10 +43,20 @@ LINES = [
 ]
 
 
+def journal_of(lines: list[Line]) -> Journal:
+    journal = Journal()
+    for line in lines:
+        journal.write(line)
+    return journal
+
+
 def test_report_by_hand(tmp_path: Path) -> None:
-    """The first answer is from the cache: value 1 + 2 + 4, paid 2 + 4. Seconds 1, 2, 4: p50 the 2nd, p95 the 3rd."""
-    asked = teacher(tmp_path, openai("http://localhost:1"))
-    assert report(STEPS, [Teacher("a", asked)], LINES)["a"] == {
+    """The first answer is from the cache: value 1 + 2 + 4, paid 2 + 4. Seconds 1, 2, 4: p50 the 2nd, p95 the 3rd.
+
+    The try that timed out was made again and cost 4 then, so it may have cost 4 as well.
+    """
+    asked, journal = teacher(tmp_path, openai("http://localhost:1")), journal_of(LINES)
+    assert report(STEPS, [Teacher("a", asked, price=Price(1.0, 1.0, as_of="2026-01-01"))], journal)["a"] == {
         "kind": "HTTP endpoint",
         "models": ["m-1", "m-2"],
         "answers": 3,
@@ -61,8 +72,9 @@ def test_report_by_hand(tmp_path: Path) -> None:
         "calls": 2,
         "retries": {"timeout": 1},
         "cost": 6.0,
-        "uncertain": 9.0,
         "value": 7.0,
+        "uncertain": 4.0,
+        "price_as_of": "2026-01-01",
         "tokens_in": 150,
         "tokens_out": 15,
         "tokens_cached": 60,
@@ -77,6 +89,21 @@ def test_calls_of_an_actor_without_a_network_are_what_was_not_kept() -> None:
     assert (told["calls"], told["cached"], told["cost"]) == (4, 1, 0.0)
 
 
+def test_what_may_have_been_billed_is_told_per_teacher_as_in_all(tmp_path: Path) -> None:
+    """A try of a that broke off counts as the bill of the next one, 2; one of b stays at what was set aside, 5."""
+    lines = [
+        Line("sent", "1", "a", key="k", reserved=9.0),
+        Line("settled", "1", "a", key="k", outcome="timeout", uncertain=9.0),
+        Line("sent", "2", "a", key="k", reserved=9.0),
+        Line("settled", "2", "a", key="k", outcome="answered", cost=2.0),
+        Line("sent", "3", "b", key="l", reserved=5.0),
+        Line("settled", "3", "b", key="l", outcome="truncated", uncertain=5.0),
+    ]
+    journal = journal_of(lines)
+    told = report([], [Teacher(name, teacher(tmp_path, openai("http://localhost:1"))) for name in "ab"], journal)
+    assert (told["a"]["uncertain"], told["b"]["uncertain"], journal.uncertain) == (2.0, 5.0, 7.0)
+
+
 def test_per_trace(tmp_path: Path) -> None:
     """Trace u was paid and left unfinished by the budget: nothing is known of its answer."""
     measured = {"tokens_in": 150, "tokens_out": 15, "tokens_cached": 60, "p50": 2.0, "p95": 4.0, "p99": 4.0}
@@ -89,9 +116,7 @@ def test_per_trace(tmp_path: Path) -> None:
 
 
 def test_what_was_sent_where(tmp_path: Path) -> None:
-    journal = Journal()
-    for line in LINES[:3]:
-        journal.write(line)
+    journal = journal_of(LINES[:3])
     asked = Teacher("a", teacher(tmp_path, openai("http://localhost:1")))
     sent = what_was_sent([asked, Teacher("b", ScriptedActor("b", {}))], journal)
     assert {key: sent["a"][key] for key in ("where", "model", "bytes", "tries")} == {

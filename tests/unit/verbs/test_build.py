@@ -96,6 +96,20 @@ def test_verified_rows_are_the_runs_own_right_actions(tmp_path: Path) -> None:
     assert row.action.tool_calls[0].arguments == {"city": "Rome"}
 
 
+def test_without_a_verifiers_word_nothing_is_verified_and_the_steps_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = TraceBuilder("look")
+    trace.step(act(bash("cat yes.txt", "c1")), [("yes", False)])
+    trace.step(Message.of("assistant", "It says yes."))
+    result = build(tmp_path / "out", store=make_store(tmp_path, [trace.build()]), kinds=["verified"])
+    assert result["records"] == {"total": 0, "verified": 0}
+    assert result["passed_over"] == {"verified": {"steps without a verifier's word": 2}}
+    [row] = show(result).rows
+    assert row == ("verified", "0", "passed over: 2 steps without a verifier's word")
+    assert "no row was made; what is told of each kind says why" in capsys.readouterr().err
+
+
 def test_taken_rows_are_the_actions_without_an_error_site(tmp_path: Path) -> None:
     """Of the three steps the first and the third are error sites."""
     result = build(tmp_path / "out", store=make_store(tmp_path, weather_traces()), kinds=["taken"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from rich.console import Console
 
 from postgrad.core.actor import Sampling
 from postgrad.core.canonical import canonical_json
-from postgrad.core.errors import ConfigError, DataError
+from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.core.trace import Candidate, Request, Step
 from postgrad.envs.environment import load_environment
 from postgrad.run.config import load
@@ -170,6 +172,25 @@ def test_a_budget_stops_the_replay_keeps_what_it_has_and_counts_earlier_runs(tmp
         assert len(endpoint.requests) == 2
     assert (result["stopped_by_budget"], result["cost"]) == (True, 20.0)
     assert (more["cost"], more["paid_in_all_runs"], more["cached"], more["stopped_by_budget"]) == (20.0, 40.0, 1, True)
+
+
+def test_a_signal_ends_the_stage_of_a_cycle_with_an_error_and_leaves_local_models_unasked(tmp_path: Path) -> None:
+    """The signal comes with the first of three calls: its answer is kept, no model is run, nothing counts as done."""
+    store = make_store(tmp_path, weather_traces())
+
+    def interrupt(body: dict[str, Any]) -> Reply:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Reply(ANSWER.body | {"model": "m-1"}, wait=0.2)
+
+    before = signal.getsignal(signal.SIGINT)
+    with serving(answer=interrupt) as endpoint:
+        settings = config(store, SURE, http(endpoint), steps="all")
+        with pytest.raises(OutsideFailure, match="SIGINT ended the replay after 0 of 3 steps"):
+            run(settings, tmp_path / "out")
+    assert (len(endpoint.requests), signal.getsignal(signal.SIGINT)) == (1, before)
+    with serving(ANSWER) as endpoint:
+        done = run(config(store, SURE, http(endpoint), steps="all"), tmp_path / "out")
+    assert (len(endpoint.requests), done["steps"], done["interrupted"]) == (2, 3, None)
 
 
 def test_a_bill_above_what_a_call_may_cost_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
