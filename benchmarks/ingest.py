@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
 import shutil
 import subprocess
@@ -31,91 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from frame import ONE_THREAD, Numbers, Row, installed, least, machine, report
+from sessions import FORMATS, STEPS, Session, conversation, one_session
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
-_TEXT = (
-    "the file test error value return import class module path function request model token data list number config "
-    "result line read write check build run name type if else for while with open self none true false assert"
-)
-WORDS = _TEXT.split()
-STEPS = 60  # in a session
 FLOOR, PEER = "orjson", "agentpile"
-
-Session = Callable[[int], bytes]
-
-
-def prose(random_: random.Random, count: int) -> str:
-    """So many words."""
-    return " ".join(random_.choices(WORDS, k=count))
-
-
-def code(random_: random.Random, lines: int) -> str:
-    """A tool's output: lines of a program."""
-    pick, number = random_.choice, random_.randrange
-    return "\n".join(
-        f"    {pick(WORDS)}_{number(999)} = {pick(WORDS)}({pick(WORDS)}, {number(9999)})  # {prose(random_, 4)}"
-        for _ in range(lines)
-    )
-
-
-def claude_session(seed: int, *, first: int | None = None) -> bytes:
-    """`STEPS` answers, each with a call and its result; every tenth fails. Behind others of the session `first`."""
-    from unit.traces.formats.claude_file import ClaudeFile, call, text
-
-    random_ = random.Random(seed)
-    file = ClaudeFile(session=f"00000000-0000-4000-8000-{seed if first is None else first:012d}")
-    file.user(prose(random_, 40))
-    for step in range(STEPS):
-        name = f"toolu_{seed}_{step}"
-        command = f"cat src/{random_.choice(WORDS)}_{random_.randrange(99)}.py"
-        file.assistant(f"msg_{seed}_{step}", text(prose(random_, 30)), call(name, command=command))
-        failed = random_.random() < 0.1
-        file.result(
-            name, ("Exit code 1\n" if failed else "") + code(random_, random_.randrange(5, 80)), is_error=failed
-        )
-        file.row("progress", data={"type": "bash_progress", "output": prose(random_, 20)})
-    names = {row["uuid"]: _uuid(seed, place) for place, row in enumerate(file.rows)}
-    for row in file.rows:
-        row |= {"uuid": names[row["uuid"]], "parentUuid": names.get(row["parentUuid"]), "cwd": "/home/u/project"}
-    if first is not None and seed > first:
-        file.rows[0]["parentUuid"] = _uuid(seed - 1, len(file.rows) - 1)
-    return file.data
-
-
-def one_session(part: int) -> bytes:
-    """A part of a session that goes on for as long as it is asked for."""
-    return claude_session(part, first=0)
-
-
-def _uuid(seed: int, place: int) -> str:
-    return f"{seed:08d}-{place:04d}-4000-8000-000000000000"
-
-
-def codex_session(seed: int) -> bytes:
-    """The same shape as a Codex rollout."""
-    from unit.traces.formats.codex_file import CodexFile
-
-    random_ = random.Random(seed)
-    file = CodexFile(f"00000000-0000-4000-8000-{seed:012d}")
-    file.user(prose(random_, 40))
-    for step in range(STEPS):
-        file.thinks(prose(random_, 30))
-        command = json.dumps({"command": ["bash", "-lc", f"cat {random_.choice(WORDS)}.py"]})
-        file.calls(f"call_{seed}_{step}", arguments=command)
-        failed = random_.random() < 0.1
-        output = {"output": code(random_, random_.randrange(5, 80)), "metadata": {"exit_code": int(failed)}}
-        file.output(f"call_{seed}_{step}", json.dumps(output))
-        file.tokens(1000 + step)
-    file.says("Done.")
-    return file.data
-
-
-FORMATS: dict[str, tuple[Session, int, bool]] = {
-    "claude_code": (claude_session, STEPS, True),
-    "codex_cli": (codex_session, STEPS + 1, False),
-}
-"""Builder, steps in a session, and whether the peer reads the format."""
 
 
 def corpus(folder: Path, session: Session, megabytes: float) -> int:
@@ -127,16 +44,6 @@ def corpus(folder: Path, session: Session, megabytes: float) -> int:
         (folder / f"{count:05d}.jsonl").write_bytes(data)
         size, count = size + len(data), count + 1
     return count
-
-
-def conversation(number: int) -> bytes:
-    """A request and its response, on a line."""
-    random_ = random.Random(number)
-    ask = [{"role": "user", "content": f"{number} {code(random_, 20)}"}]
-    answer = {"role": "assistant", "content": prose(random_, 60)}
-    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
-    row = {"request": {"model": "m", "messages": ask}, "response": {"model": "m", "choices": choices}}
-    return json.dumps(row).encode() + b"\n"
 
 
 def one_file(path: Path, part: Session, megabytes: float) -> int:

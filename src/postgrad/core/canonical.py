@@ -16,6 +16,7 @@ DEEPEST = (
 
 
 _NULL = re.compile(rb"(?:[:,\[]|^)null(?:[,\]}]|$)")
+_ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical_json(value: object) -> str:
@@ -37,16 +38,16 @@ def content_id(value: object, *, length: int = 16) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
 
 
-def struct_id(value: object, *, length: int = 16) -> str:
-    """`content_id` of structs, many times faster.
+def struct_id(value: object, *, length: int = 16, may_hold_nan: bool = True) -> str:
+    """`content_id` of structs, many times faster; twice as fast again where the caller knows that NaN is not in it.
 
     msgspec writes the same JSON, sorted; numbers with a fraction it may write in another form, but always in the same.
     """
     try:
-        data = msgspec.json.encode(value, order="sorted")
+        data = _ENCODE(value)
     except UnicodeEncodeError:
-        data = b"null"
-    if holds_null(data):  # it may stand for NaN, which must not have the id of null
+        data, may_hold_nan = b"null", True
+    if may_hold_nan and holds_null(data):  # it may stand for NaN, which must not have the id of null
         data = canonical_json(msgspec.to_builtins(value)).encode()
     return hashlib.sha256(data).hexdigest()[:length]
 

@@ -7,7 +7,6 @@ argument string byte for byte beside the parsed object, because a broken string 
 from __future__ import annotations
 
 import json
-from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -84,6 +83,13 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque", rename={"type": "block_t
 Block = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 
+def _is_text(block: Block) -> bool:
+    """Whether all that a block holds is text: then no number is in it that JSON does not have."""
+    if type(block) is not ToolCall:
+        return type(block) is not Opaque
+    return block.arguments is None or all(type(value) is str for value in block.arguments.values())
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """One message: a role and ordered blocks; `records` are the raw records that it came from."""
 
@@ -96,10 +102,14 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """A message of one text block."""
         return cls(role, (Text(text),))
 
-    @cached_property
+    @property
     def id(self) -> str:
         """Content id over role and blocks; where it was read from does not count."""
-        return struct_id([self.role, self.blocks])
+        kept = vars(self)  # functools.cached_property takes a lock, and every message of every context is asked
+        if "id" not in kept:
+            kept["id"] = struct_id([self.role, self.blocks], may_hold_nan=not all(map(_is_text, self.blocks)))
+        found: str = kept["id"]
+        return found
 
     @property
     def text(self) -> str:

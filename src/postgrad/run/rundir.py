@@ -188,12 +188,17 @@ class RunDir:
         return value
 
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
 def plain(value: Any) -> Any:
     """JSON data for a value: numbers of numpy and torch (they know `item`) as Python's, what is not finite as null."""
+    if type(value) in _PLAIN:  # most of a long result
+        return value
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # dict first, which is asked faster
         return {str(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -61,7 +61,7 @@ class Evidence:
         quotes = self.line is not None and not self.flagged and only_reads(self.line)
         return read_outcome(self.text, quotes=quotes) if framed else Outcome(None, self.text)
 
-    @cached_property
+    @property
     def opening(self) -> str:
         """The first words of the result: where applications put their own."""
         return self.text.lstrip()[:_OPENING]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -86,11 +87,18 @@ class ContextSizes:
         self._media = {
             key for key, message in trace.messages.items() if any(isinstance(b, Media) for b in message.blocks)
         }
-        self.counted = {step.index: size for step, size in zip(trace.steps, self._sizes(trace.steps), strict=True)}
+
+    @cached_property
+    def counted(self) -> dict[int, float | None]:
+        """Step index -> tokens that its context is counted to have, None where it holds what cannot be counted."""
+        steps = self._trace.steps
+        return {step.index: size for step, size in zip(steps, self._sizes(steps), strict=True)}
 
     def gaps(self) -> dict[int, float]:
         """Step index -> logged minus counted, as a share of logged, where both are known."""
         logged = {step.index: _logged(step) for step in self._trace.steps}
+        if not any(logged.values()):
+            return {}
         known = {at: tokens for at, tokens in logged.items() if tokens and self.counted[at] is not None}
         rate = self._rate(known) if self._fitted else 1.0
         return {at: 1 - rate * (self.counted[at] or 0.0) / tokens for at, tokens in known.items()}

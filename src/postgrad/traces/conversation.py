@@ -29,15 +29,14 @@ from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, S
 from postgrad.traces.pool import CallIds, MessagePool
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """An answer of the model. Calls in `blocks` carry the provider's ids, which need not be unique."""
 
     blocks: Sequence[Block]
     records: tuple[int, ...] = ()
     model: str | None = None
     stop_reason: str | None = None
-    usage: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] = {}
     time: str | None = None
 
 
@@ -58,8 +57,7 @@ def provider_key(call: ToolCall) -> str:
     return call.id if call.provider_id is None else call.provider_id
 
 
-@dataclass
-class _Draft:
+class _Draft(msgspec.Struct):
     """A step while results and judgements can still come."""
 
     request: Request
@@ -69,8 +67,8 @@ class _Draft:
     setting: Setting
     parent: int | None = None
     abandoned: bool = False
-    results: dict[str, ToolResult] = field(default_factory=dict)
-    feedback: list[Feedback] = field(default_factory=list)
+    results: dict[str, ToolResult] = {}
+    feedback: list[Feedback] = []
 
 
 class _Shown(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -67,9 +67,14 @@ def decode(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
         value = _FAST.decode(line)
     except (ValueError, RecursionError):
         return _decode_odd(line)
-    if not isinstance(value, dict) or (line.count(b"{") + line.count(b"[") > DEEPEST and too_deep(value)):
+    if not isinstance(value, dict) or (not shallow(line) and too_deep(value)):
         return [], "bad_json"
     return [value], "ok"
+
+
+def shallow(line: bytes) -> bool:
+    """Whether JSON cannot be nested too deeply: it is too short for that, or has too few brackets."""
+    return len(line) <= 2 * DEEPEST or line.count(b"{") + line.count(b"[") <= DEEPEST
 
 
 def _decode_odd(line: bytes) -> tuple[list[dict[str, Any]], RecordStatus]:
@@ -141,18 +146,31 @@ class JsonLines(Ledger):
 
     def rows(self) -> Iterator[Row]:
         """Every object in the file, in order."""
-        table, update, sha256 = self._table, self._digest.update, hashlib.sha256
+        return self.read(_nothing, Row)
+
+    def read(self, whole: Callable[[int, bytes], T | None], parse: Callable[[int, dict[str, Any]], T]) -> Iterator[T]:
+        """What `whole` makes of the number and the bytes of a line; where that is None, `parse` of every object on it.
+
+        `whole` is for the lines that a format mostly has, which need no dicts (`shallow` tells whether it may).
+        """
+        enter, update, sha256 = self._table.entering(), self._digest.update, hashlib.sha256
         for number, line in enumerate(self._lines(), 1):
+            size = len(line)
+            self.size += size
+            update(line)
+            found = whole(number, line)
+            if found is not None:
+                enter(size, sha256(line).digest(), "ok")
+                yield found
+                continue
             objects, status = self.decoding(line)
             if status == "bad_json" and not line.endswith(b"\n"):
                 status = "truncated"
-            table.add(number, offset=self.size, length=len(line), digest=sha256(line).digest(), status=status)
-            self.size += len(line)
-            update(line)
+            enter(size, sha256(line).digest(), status)
             if status not in ("ok", "blank"):
                 self._tell(number, status, len(objects))
             for value in objects:
-                yield Row(number, value)
+                yield parse(number, value)
 
     def parsed(self, parse: Callable[[int, dict[str, Any]], T]) -> Sequence[T]:
         """What `parse` makes of number and value of every object, in order; of a large file most of it lies on disk."""
@@ -164,6 +182,10 @@ class JsonLines(Ledger):
     def use(self, number: int, used_as: str, row_kind: str) -> None:
         """Say what a line was used as. The first word stays (a glued line holds several objects)."""
         self._table.use(number - 1, used_as, row_kind)
+
+    def use_all(self, uses: Iterable[tuple[int, str, str]]) -> None:
+        """`use` for many lines: number, use and kind of each."""
+        self._table.use_all((number - 1, used_as, row_kind) for number, used_as, row_kind in uses)
 
     def _offset(self, number: int) -> int:
         return self._table.offsets[number - 1] if 0 < number <= len(self._table) else -1
@@ -189,6 +211,10 @@ class JsonLines(Ledger):
         }[status]
         done = f"recovered {objects} object(s)" if objects else "kept raw, not used"
         self.note(what, done=done, line=number)
+
+
+def _nothing(number: int, line: bytes) -> None:
+    """No line is of the kind that a format mostly has."""
 
 
 class _Entries(Mapping[int, Entry]):

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _REFERENCE = "postgrad:message"
 _TOOLS = "tools"  # the role of a row that holds a list of tools
-PIECE = 8 << 20
+PIECE = 4 << 20
 """Bytes of messages that are handed on together."""
 
 Messages = dict[str, tuple[str, str]]

@@ -20,12 +20,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from postgrad.core.heap import give_back
 from postgrad.core.trace import Trace
 from postgrad.traces.packed import Packer
 from postgrad.traces.record_table import RecordTable
 from postgrad.traces.records import ReadResult
 
 _GROUP_BYTES, _GROUP_ROWS, _RECORD_ROWS = 8 << 20, 256, 1 << 17
+_LARGE = 2 << 20  # bytes of a table from which on Arrow is not to keep what it took to write it
+LONG = 4000
+"""Steps of a trace from which on memory is worth the time that giving it back takes."""
 _GROUPS = b"postgrad.trace_groups"
 """In the metadata of a file of messages: each row group's group of traces, where it is not the one of its number."""
 
@@ -68,8 +72,11 @@ class Tables:
         """Add the rows of a source."""
         for trace in traces:
             self._make_room()
+            is_long = len(trace.steps) >= LONG
             self._rows.append(self._packer.pack(trace))
             del trace  # a long one is most of the memory: it is gone before its row is written
+            if is_long:
+                give_back()
         self._make_room()
         for rows in _record_rows(result.source.sha256, result.records):
             self.write("records", rows)
@@ -90,6 +97,8 @@ class Tables:
             self._writers[kind] = pq.ParquetWriter(path, TABLES[kind], use_dictionary=words, **options)
         rows = rows if rows.schema == TABLES[kind] else rows.cast(TABLES[kind])
         self._writers[kind].write_table(rows, row_group_size=max(1, rows.num_rows))
+        if rows.nbytes >= _LARGE:
+            pa.default_memory_pool().release_unused()
 
     def close(self) -> None:
         """Put the files in place once the disk has them."""
@@ -100,6 +109,7 @@ class Tables:
             writer.close()
             publish(self._folder / kind / f"{self.name}.parquet")
         self._writers = {}
+        pa.default_memory_pool().release_unused()
 
     def drop(self) -> None:
         """Leave nothing behind."""

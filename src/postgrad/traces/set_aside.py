@@ -8,7 +8,7 @@ It is taken apart as for a store (`packed`), with every message and every list o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
 import msgspec
@@ -87,12 +87,12 @@ def _taken_apart(trace: Trace) -> _Parts:
 
 def _put_together(parts: _Parts) -> Trace:
     blocks, toolsets = dict(parts.blocks), list(parts.tools)
-
+    names = dict(_names(blocks))
     made: dict[str, Message] = {}
 
     def message(stand_in: Message) -> Message:
         """An action is mostly the message that stands in later contexts."""
-        key = key_of(stand_in)
+        key = names[key_of(stand_in)]
         if key not in made or made[key].records != stand_in.records:
             made[key] = Message(stand_in.role, blocks[key], stand_in.records)
             vars(made[key])["id"] = key  # worked out once already, from all that it says
@@ -101,9 +101,23 @@ def _put_together(parts: _Parts) -> Trace:
     def toolset(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return toolsets[int(key_of(tools))]
 
-    messages = {key: message(stand_in) for key, stand_in in parts.messages}
-    steps = whole_steps(parts.steps, message, toolset, messages)
-    return msgspec.structs.replace(parts.bare[0], messages=messages, steps=steps)
+    messages = {names[key]: message(stand_in) for key, stand_in in parts.messages}
+    steps = whole_steps((_renamed(step, names) for step in parts.steps), message, toolset, messages)
+    bare = parts.bare[0]
+    records = {names.get(call, call): record for call, record in bare.result_records.items()}
+    return msgspec.structs.replace(bare, messages=messages, steps=steps, result_records=records)
+
+
+def _names(blocks: Mapping[str, tuple[Block, ...]]) -> Iterator[tuple[str, str]]:
+    """Ids of messages and calls. They come from disk once for every place that they stand in, and are kept once."""
+    for key, said in blocks.items():
+        yield key, key
+        yield from ((block.call_id, block.call_id) for block in said if isinstance(block, ToolResult))
+
+
+def _renamed(step: Step, names: Mapping[str, str]) -> Step:
+    ids = tuple([names.get(one, one) for one in step.request.messages])
+    return msgspec.structs.replace(step, request=msgspec.structs.replace(step.request, messages=ids))
 
 
 def _weight(message: Message) -> int:

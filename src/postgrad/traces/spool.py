@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from operator import eq
 from typing import Any, Generic, TypeVar, overload
 
@@ -103,10 +104,21 @@ class _Pickles:
     """
 
     def __init__(self, *, in_memory: int = _IN_MEMORY) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115  # lives as long as its owner
+        self._in_memory = in_memory
         self._ends = array("q", [0])
-        self._packer = zstandard.ZstdCompressor(level=1)
-        self._unpacker = zstandard.ZstdDecompressor()
+
+    @cached_property
+    def _file(self) -> Any:
+        """Made when there is something to write: most sources fit into memory, and have many of these."""
+        return tempfile.SpooledTemporaryFile(max_size=self._in_memory)  # lives as long as its owner
+
+    @cached_property
+    def _packer(self) -> zstandard.ZstdCompressor:
+        return zstandard.ZstdCompressor(level=1)
+
+    @cached_property
+    def _unpacker(self) -> zstandard.ZstdDecompressor:
+        return zstandard.ZstdDecompressor()
 
     def dump(self, item: object) -> int:
         """Add an object; its number."""

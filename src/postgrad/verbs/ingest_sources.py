@@ -6,6 +6,7 @@ journal, and until it has, nothing of the worker's is in the store.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 from collections import Counter
@@ -30,6 +31,8 @@ from postgrad.traces.raw import holding, open_raw, state
 from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
 from postgrad.traces.redact import Redactor
 from postgrad.traces.segment import Segment
+from postgrad.traces.segment_tables import LONG
+from postgrad.traces.set_aside import SetAside
 from postgrad.verbs.boundary import DEBUG
 from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 
@@ -50,7 +53,9 @@ def read_sources(settings: Settings, items: Iterable[Item], known: Mapping[str, 
         try:
             with Segment(settings.store, raw=settings.raw, key=settings.key) as segment:
                 batch = _Batch(settings, segment, dict(known), broken)
-                return [batch.read(item) for item in items]
+                outcomes = [batch.read(item) for item in items]
+            give_back()  # what is told of them, and the next batch, need other memory
+            return outcomes
         except _Broken as fault:  # half of the source may be in the segment, which is gone now
             broken[fault.path] = fault.told
 
@@ -178,7 +183,9 @@ class Report:
     def _clean(self, raw: Trace) -> Trace:
         source = self.result.source
         own = raw if raw.source.path == source.path else msgspec.structs.replace(raw, source=source)
-        return self._redactor.redact(complete(own, self.settings.filler))
+        clean = self._redactor.redact(complete(own, self.settings.filler))
+        _tidy(clean)
+        return clean
 
     def _noted(self, trace: Trace) -> Trace:
         numbers = counts(trace)
@@ -188,6 +195,7 @@ class Report:
         _note(self._traces, {"id": trace.id, **numbers, "fidelity": dict(sorted(fidelity.items()))})
         for site in find_sites(trace):
             _note(self._sites, _site(self.result.source.path, trace.index, site))
+        _tidy(trace)
         return trace
 
     def json(self) -> bytes:
@@ -220,13 +228,25 @@ def _note(told: bytearray, value: object) -> None:
 def _handed_on(traces: Sequence[Trace]) -> Iterator[Trace]:
     """The traces one by one; whoever gets one is the only one to hold it, so a long one can be let go of."""
     if not isinstance(traces, tuple):  # on disk
-        give_back()
+        (_give_back_all if isinstance(traces, SetAside) else give_back)()
         yield from traces
         return
     left = list(reversed(traces))
     del traces
     while left:
         yield left.pop()
+
+
+def _tidy(trace: Trace) -> None:
+    """Each thing that is done with a long trace needs memory of its own: it is given back before the next."""
+    if len(trace.steps) >= LONG:
+        _give_back_all()
+
+
+def _give_back_all() -> None:
+    """`give_back`, with what only a collection frees: cycles, and the free lists that hold on to pages."""
+    gc.collect()
+    give_back()
 
 
 def _site(path: str, index: int, site: Site) -> dict[str, Any]:

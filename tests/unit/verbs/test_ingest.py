@@ -440,3 +440,26 @@ def test_an_empty_name_is_not_the_folder_that_one_is_in(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="an empty name is no path"):
         ingest(tmp_path, "")
+
+
+def test_memory_is_given_back_for_long_traces_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten sessions of one step and one of three, where three are long: twice, before sites and before tables.
+
+    A log can hold a hundred thousand conversations, and a collection for each would take minutes.
+    """
+    given: list[int] = []
+    monkeypatch.setattr("postgrad.verbs.ingest_sources.LONG", 3)
+    monkeypatch.setattr("postgrad.verbs.ingest_sources._give_back_all", lambda: given.append(1))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, steps in enumerate([*[1] * 10, 3]):
+        file = ClaudeFile(session=f"s{number}")
+        file.user(f"go {number}")
+        for step in range(steps):
+            file.assistant(f"m{number}-{step}", text("Sure."))
+        for row in file.rows:
+            row |= {key: f"{number}-{row[key]}" for key in ("uuid", "parentUuid") if row[key]}
+        file.write(folder / f"{number}.jsonl")
+    result = run(IngestConfig(paths=[str(folder)], store=tmp_path / "store"), tmp_path / "run")
+    assert sum(source["steps"] for source in result["sources"]) == 13
+    assert len(given) == 2

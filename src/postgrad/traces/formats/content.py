@@ -7,16 +7,17 @@ Agents borrow one another's part types, and keep results inside user messages. T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
+
+from postgrad.core.canonical import DEEPEST, too_deep
 from postgrad.core.message import Block, Media, Opaque, Reasoning, ResultStatus, Text, ToolCall, ToolResult
 from postgrad.traces.formats.shapes.parts import parts
 from postgrad.traces.formats.shapes.plain import string, written
 from postgrad.traces.formats.shapes.said import RawResult
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """A result under the provider's call id, with the media in it and the tool's name where it is said."""
 
     result: ToolResult
@@ -24,8 +25,7 @@ class Answered:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """Blocks in their order, without the results; and the results in theirs."""
 
     blocks: tuple[Block, ...]
@@ -34,6 +34,8 @@ class Content:
 
 def read_content(content: object) -> Content:
     """A string, a part, a list (of lists) of parts, or null."""
+    if isinstance(content, str):
+        return Content((Text(content),) if content else ())
     found = parts(content)
     return Content(
         tuple(part for part in found if not isinstance(part, RawResult)),
@@ -43,7 +45,18 @@ def read_content(content: object) -> Content:
 
 def call(name: str, arguments: object, *, id: object = None) -> ToolCall:
     """A call; arguments are an object, or the provider's own string, which is kept byte for byte."""
-    return ToolCall.from_raw(id=string(id), name=name, raw=written({} if arguments is None else arguments))
+    raw = written({} if arguments is None else arguments)
+    if raw.startswith("{"):
+        try:
+            value = _DECODE(raw)
+        except (ValueError, RecursionError):
+            value = None  # `from_raw` says what is wrong, or reads it as only `json` does
+        if isinstance(value, dict) and (len(raw) <= 2 * DEEPEST or not too_deep(value)):
+            return ToolCall(string(id), name, raw, value)
+    return ToolCall.from_raw(id=string(id), name=name, raw=raw)
+
+
+_DECODE = msgspec.json.Decoder().decode
 
 
 def answered(id: object, content: object, *, is_error: bool | None, status: ResultStatus | None = None) -> Answered:

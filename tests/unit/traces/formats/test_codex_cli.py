@@ -407,3 +407,17 @@ def test_recognises_its_own_and_not_its_look_alikes() -> None:
     assert not reader.recognises(Head.of([{"type": "event_msg", "timestamp": "t", "payload": {"type": "other"}}]))
     assert not reader.recognises(Head.of([{"type": "message", "role": "user", "content": "x"}]))
     assert not reader.recognises(Head.of([{"type": "response_item", "payload": {"type": "text"}, "timestamp": "t"}]))
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [
+        ('{"output": "\\ud800", "metadata": {"exit_code": 1}}', True),  # only `json` reads a lone surrogate
+        ('{"output": "a", "metadata": {"exit_code": 0, "more": NaN}}', False),
+        ('{"metadata": {"exit_code": "1"}, "output": "a"}', None),
+        ('{"output": "a", "metadata": [1]}', None),
+        ('{"output": "a", "metadata": {"exit_code": 2}', None),  # cut off
+    ],
+)
+def test_an_exit_code_is_found_beside_any_output(text: str, flag: bool | None) -> None:
+    assert outcome(text).is_error is flag

@@ -16,31 +16,34 @@ Owner = TypeVar("Owner")
 
 
 class Branches(Generic[Owner]):
-    """The tree of one history. `owner` maps a row's uuid to the answer that it is part of."""
+    """The tree of one history: its rows in order, and by uuid; `owner` maps a row's uuid to its answer."""
 
-    def __init__(self, rows: Sequence[Row], owner: Mapping[str, Owner]) -> None:
-        self._rows = {row.uuid: row for row in rows}
-        self._owner = owner
-        ends = [row for row in rows if row.role in ("user", "step")]
-        self._line: set[str] = set()
-        self._line |= {row.uuid for row in self._up(ends[-1].uuid)} if ends else set()
+    def __init__(self, rows: Sequence[Row], by_uuid: Mapping[str, Row], owner: Mapping[str, Owner]) -> None:
+        self._rows, self._owner = by_uuid, owner
+        end = next((row for row in reversed(rows) if row.role in ("user", "step")), None)
+        self._line: set[str] = set() if end is None else {row.uuid for row in self._up(end)}
         self._answers = {id(owner[uuid]) for uuid in self._line if uuid in owner}
 
     def above(self, answer: Owner, first: Row) -> Owner | None:
         """The answer that `answer` (whose first row is given) goes on from, across compactions."""
-        owners = (self._owner.get(row.uuid) for row in self._up(first.uuid))
-        return next((found for found in owners if found is not None and found is not answer), None)
+        owner = self._owner.get
+        for row in self._up(first):
+            if (found := owner(row.uuid)) is not None and found is not answer:
+                return found
+        return None
 
     def left(self, answer: Owner, first: Row) -> bool:
         """Whether the user left the branch that `answer` lies on."""
         if id(answer) in self._answers:
             return False
-        return any(row.uuid in self._line for row in self._up(first.uuid))
+        return any(row.uuid in self._line for row in self._up(first))
 
-    def _up(self, uuid: str | None) -> Iterator[Row]:
+    def _up(self, first: Row) -> Iterator[Row]:
         """A row and those above it; a circle of parents ends."""
         seen: set[str] = set()
-        while uuid is not None and uuid not in seen and (row := self._rows.get(uuid)) is not None:
-            seen.add(uuid)
+        row: Row | None = first
+        while row is not None and row.uuid not in seen:
+            seen.add(row.uuid)
             yield row
-            uuid = row.parent or row.logical_parent
+            above = row.parent or row.logical_parent
+            row = None if above is None else self._rows.get(above)

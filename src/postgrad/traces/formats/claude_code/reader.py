@@ -20,8 +20,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postgrad.core.trace import Source, StepKind, Trace
+from postgrad.traces.formats.claude_code.common_rows import common_row
 from postgrad.traces.formats.claude_code.events import events
 from postgrad.traces.formats.claude_code.identity import parent_of, trace_id
 from postgrad.traces.formats.claude_code.rows import Row, parse_row
@@ -60,39 +62,54 @@ class ClaudeCode:
         rows = _unique_rows(lines)
         version = next((row.version for row in rows if row.version), None)
         source = Source(str(path), self.format, lines.sha256, "claude-code", version)
-        traces: list[Trace] = []
-        main: str | None = None
-        for history in _histories(rows):
-            built = _trace(history, lines, source, index=len(traces), main=main or parent_of(path, history))
-            if built is not None:
-                traces.append(built)
-                main = main or (None if history[0].sidechain else built.id)
+        traces = _traces(rows, lines, source)
         _account(rows, lines)
+        rows.clear()  # of a long session they are a good part of the memory
         return lines.result(source, traces)
+
+
+def _traces(rows: list[Row], lines: JsonLines, source: Source) -> list[Trace]:
+    traces: list[Trace] = []
+    main: str | None = None
+    for history in _histories(rows):
+        built = _trace(history, lines, source, index=len(traces), main=main or parent_of(lines.path, history))
+        if built is not None:
+            traces.append(built)
+            main = main or (None if history[0].sidechain else built.id)
+    return traces
 
 
 def _unique_rows(lines: JsonLines) -> list[Row]:
     seen: dict[str, str] = {}
-    rows = []
-    for number, value in lines.rows():
+
+    def common(number: int, line: bytes) -> Row | None:
+        return common_row(number, line, seen)
+
+    def parse(number: int, value: dict[str, Any]) -> Row:
         above = value.get("parentUuid")
         if isinstance(above, str):
             value["parentUuid"] = seen.get(above, above)  # the name of a row is kept once
-        row = parse_row(number, value)
-        if row.uuid in seen:
+        return parse_row(number, value)
+
+    rows = []
+    for row in lines.read(common, parse):
+        uuid = row.uuid
+        if uuid in seen:
             lines.use(row.number, "duplicate", row.kind)
             continue
-        seen[row.uuid] = row.uuid
+        seen[uuid] = uuid
         rows.append(row)
     return rows
 
 
-def _histories(rows: Sequence[Row]) -> list[list[Row]]:
+def _histories(rows: list[Row]) -> list[list[Row]]:
     """Rows by history, in order of first appearance. Rows outside the tree (queue, titles) go to their session's.
 
     Rows belong together through parents (also across a compaction); main rows through their session too, subagents'
     rows through their agent.
     """
+    if _are_one(rows):
+        return [rows] if any(row.role != "ui" for row in rows) else []
     group: dict[str, str] = {}
 
     def find(key: str) -> str:
@@ -118,6 +135,12 @@ def _histories(rows: Sequence[Row]) -> list[list[Row]]:
     for row in rows:
         histories.setdefault(find(row.uuid), []).append(row)
     return [history for history in histories.values() if any(row.role != "ui" for row in history)]
+
+
+def _are_one(rows: Sequence[Row]) -> bool:
+    """Whether all are main rows of one session, as mostly."""
+    session = rows[0].session if rows else None
+    return session is not None and all(row.session == session and not row.sidechain for row in rows)
 
 
 def _trace(rows: Sequence[Row], lines: JsonLines, source: Source, *, index: int, main: str | None) -> Trace | None:
@@ -155,13 +178,13 @@ def _kind(row: Row) -> StepKind:
 
 def _account(rows: Iterable[Row], lines: JsonLines) -> None:
     """Say for every row what it was used as."""
-    unknown: Counter[str] = Counter()
-    for row in rows:
-        use: str = row.role
-        if use == "user":
-            use = "result" if row.results else "event" if row.interrupt else "context"
-        elif use == "unknown":
-            unknown[row.kind] += 1
-        lines.use(row.number, use, row.kind)
+    unknown: Counter[str] = Counter(row.kind for row in rows if row.role == "unknown")
+    lines.use_all((row.number, _use(row), row.kind) for row in rows)
     for kind, count in unknown.items():
         lines.note(f"unknown row type '{kind}', {count} row(s)", done="kept raw, in no step")
+
+
+def _use(row: Row) -> str:
+    if row.role != "user":
+        return row.role
+    return "result" if row.results else "event" if row.interrupt else "context"

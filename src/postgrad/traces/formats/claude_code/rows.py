@@ -6,17 +6,14 @@ Rows change weekly, so nothing here trusts a type: what has an unexpected shape 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import json
 import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from postgrad.core.message import Block, Media, Opaque, Reasoning, ResultStatus, Text, ToolCall
+from postgrad.core.message import Block, Text
+from postgrad.traces.formats.claude_code.content import INTERRUPT, Result, as_json, read_content
 
 UI_TYPES = frozenset(
     {
@@ -31,26 +28,25 @@ EVENT_SUBTYPES = frozenset(
         *("local_command", "scheduled_task_fire"),
     }
 )
-_REFUSED = ("doesn't want to proceed with this tool use", "doesn't want to take this action right now")
-_INTERRUPT = "[Request interrupted by user"
-_JSON = json.JSONEncoder(ensure_ascii=False).encode
 Role = Literal["step", "user", "event", "ui", "unknown"]
 
 
-class Result(msgspec.Struct, frozen=True):
-    """A tool_result block: the provider's call id, the text that the model saw, flag and media."""
+class Said(msgspec.Struct, frozen=True):
+    """What an answer's message says beside its content. Only what has the expected type is here."""
 
-    provider_id: str
-    text: str
-    is_error: bool | None
-    status: ResultStatus
-    media: tuple[Media, ...] = ()
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+NOTHING_SAID = Said()
 
 
 class Row(msgspec.Struct, frozen=True):
     """A row. `blocks` is its message without tool results, `uuid` made up if absent, `words` what it says without one.
 
-    `kind` is the format's word for it: type, and subtype if there is one.
+    `kind` is the format's word for it: type, and subtype if there is one. Only a step's row has a time.
     `role` is what it can be: part of a model's answer, context, an event, screen data, or a type not known.
     """
 
@@ -68,7 +64,7 @@ class Row(msgspec.Struct, frozen=True):
     flags: frozenset[str]
     time: str | None
     version: str | None
-    message: Mapping[str, Any]
+    message: Said
     blocks: tuple[Block, ...]
     results: tuple[Result, ...]
     role: Role
@@ -78,7 +74,7 @@ class Row(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """What the row says: visible text, else a mode, else its attachment or error as JSON."""
         visible = "".join(block.text for block in self.blocks if isinstance(block, Text))
-        return visible or (self.words if isinstance(self.words, str) else _JSON(self.words) if self.words else "")
+        return visible or (self.words if isinstance(self.words, str) else as_json(self.words) if self.words else "")
 
     @property
     def interrupt(self) -> bool:
@@ -86,16 +82,16 @@ class Row(msgspec.Struct, frozen=True):
         if self.type != "user" or self.results:
             return False
         first = next((block.text for block in self.blocks if isinstance(block, Text)), "")
-        return first.startswith(_INTERRUPT)
+        return first.startswith(INTERRUPT)
 
     @property
     def answer(self) -> str:
         """Rows with an equal value are one answer of the model."""
-        return _text(self.message.get("id")) or self.uuid
+        return self.message.id or self.uuid
 
 
 _FLAGS = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
-_NO_FLAGS: frozenset[str] = frozenset()
+NO_FLAGS: frozenset[str] = frozenset()
 _NOTHING: dict[str, Any] = {}
 
 
@@ -108,10 +104,10 @@ def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     raw, given, extra = get("message"), get("attachment"), get("toolUseResult")
     message: dict[str, Any] = raw if isinstance(raw, dict) else _NOTHING
     attachment: dict[str, Any] = given if isinstance(given, dict) else _NOTHING
-    blocks, results = _content(_said(value, message))
+    blocks, results = read_content(_said(value, message))
     flags = _flags(value, message)
     subtype = _text(get("subtype")) or _text(attachment.get("type")) or ""
-    role = _role(kind, subtype, flags)
+    role = role_of(kind, subtype, flags)
     return Row(
         number,
         kind,
@@ -125,9 +121,9 @@ def parse_row(number: int, value: Mapping[str, Any]) -> Row:
         _text(extra.get("agentId")) if isinstance(extra, dict) else None,
         get("isSidechain") is True,
         flags,
-        _text(get("timestamp")),
+        _text(get("timestamp")) if role == "step" else None,
         _word(get("version")),
-        {key: message[key] for key in _KEPT if key in message} if message and role == "step" else _NOTHING,
+        _saying(message) if message and role == "step" else NOTHING_SAID,
         blocks,
         results,
         role,
@@ -153,10 +149,10 @@ def _screen_row(number: int, kind: str, value: Mapping[str, Any]) -> Row:
         _word(get("agentId")),
         None,
         get("isSidechain") is True,
-        _NO_FLAGS,
-        _text(get("timestamp")),
+        NO_FLAGS,
+        None,
         _word(get("version")),
-        _NOTHING,
+        NOTHING_SAID,
         (),
         (),
         "ui",
@@ -165,17 +161,28 @@ def _screen_row(number: int, kind: str, value: Mapping[str, Any]) -> Row:
 
 
 _DATA = ("attachment", "error", "compactMetadata", "hookErrors")
-_KEPT = ("id", "model", "stop_reason", "usage")  # of an answer's message, beside what it says
+
+
+def _saying(message: Mapping[str, Any]) -> Said:
+    get = message.get
+    usage, model, stop_reason = get("usage"), get("model"), get("stop_reason")
+    return Said(
+        _text(get("id")),
+        sys.intern(model) if isinstance(model, str) else None,
+        stop_reason if isinstance(stop_reason, str) else None,
+        usage if isinstance(usage, dict) else None,
+    )
 
 
 def _flags(value: Mapping[str, Any], message: Mapping[str, Any]) -> frozenset[str]:
     found = [name for name in _FLAGS if value.get(name) is True]
     if message.get("model") == "<synthetic>":
         found.append("synthetic")
-    return frozenset(found) if found else _NO_FLAGS
+    return frozenset(found) if found else NO_FLAGS
 
 
-def _role(kind: str, subtype: str, flags: frozenset[str]) -> Role:
+def role_of(kind: str, subtype: str, flags: frozenset[str]) -> Role:
+    """What a row of this type can be."""
     if kind == "assistant":
         return "event" if flags & {"synthetic", "isApiErrorMessage"} else "step"
     if kind == "user":
@@ -207,93 +214,3 @@ def _words(value: Mapping[str, Any]) -> object:
     """What a row without a message says."""
     words = _text(value.get("permissionMode")) or _text(value.get("mode"))
     return words or next((value[name] for name in _DATA if value.get(name)), None)
-
-
-def _content(content: object) -> tuple[tuple[Block, ...], tuple[Result, ...]]:
-    """Blocks and tool results of a message's content, which may be a string, a block, a list (of lists) or null."""
-    blocks: list[Block] = []
-    results: list[Result] = []
-    for part in _flat(content):
-        if isinstance(part, str):
-            blocks += [Text(part)] if part else []
-        elif isinstance(part, dict) and part.get("type") == "tool_result":
-            results.append(_result(part))
-        else:
-            blocks.append(_block(part))
-    return tuple(blocks), tuple(results)
-
-
-def _flat(content: object) -> list[Any]:
-    if not isinstance(content, list):
-        return [] if content is None else [content]
-    if any(item is None or isinstance(item, list) for item in content):
-        return [part for item in content for part in _flat(item)]
-    return content
-
-
-def _block(part: object) -> Block:
-    if not isinstance(part, dict):
-        return Opaque("value", part)
-    kind = _text(part.get("type")) or "?"
-    text = part.get(kind) if kind in ("text", "thinking") else None
-    if kind == "text" and isinstance(text, str):
-        return Text(text)
-    if kind == "thinking" and isinstance(text, str):
-        return Reasoning(text, signature=_text(part.get("signature")))
-    if kind == "redacted_thinking":
-        return Reasoning(encrypted=_text(part.get("data")))
-    if kind == "tool_use" and isinstance(part.get("name"), str):
-        return _call(part)
-    if kind in ("image", "document") and (media := _media(part)):
-        return media
-    return Opaque(kind, part)
-
-
-def _call(part: Mapping[str, Any]) -> ToolCall:
-    """The file holds arguments as an object; a string (seen in rewritten files) is parsed as one."""
-    value = part.get("input")
-    key, name = _text(part.get("id")) or "", str(part["name"])
-    if isinstance(value, dict):
-        return ToolCall(key, name, _JSON(value), value)
-    raw = value if isinstance(value, str) else _JSON({} if value is None else value)
-    return ToolCall.from_raw(id=key, name=name, raw=raw)
-
-
-def _media(part: Mapping[str, Any]) -> Media | None:
-    source = part.get("source")
-    if not isinstance(source, dict) or not isinstance(source.get("data"), str):
-        return None
-    try:
-        data = base64.b64decode(source["data"], validate=False)
-    except (binascii.Error, ValueError):
-        return None
-    return Media(_text(source.get("media_type")) or "application/octet-stream", hashlib.sha256(data).hexdigest())
-
-
-def _result(part: Mapping[str, Any]) -> Result:
-    content, flag = part.get("content"), part.get("is_error")
-    blocks, _ = _content(content) if not isinstance(content, str) else ((), ())
-    media = tuple([block for block in blocks if isinstance(block, Media)])
-    is_error = flag if isinstance(flag, bool) else None
-    text = content if isinstance(content, str) else "\n".join([_shown(block) for block in blocks])
-    return Result(_text(part.get("tool_use_id")) or "", text, is_error, _status(text, is_error), media)
-
-
-def _shown(block: Block) -> str:
-    """A result block as text; media stand as a mark, their bytes stay in the raw layer."""
-    if isinstance(block, Text):
-        return block.text
-    if isinstance(block, Media):
-        return f"[{block.mime} sha256:{block.sha256}]"
-    return _JSON(block.raw) if isinstance(block, Opaque) else ""
-
-
-def _status(text: str, is_error: bool | None) -> ResultStatus:
-    """Only a flagged result can be a refusal or a stop: the same words in a good result are content."""
-    if is_error is not True:
-        return "ok"
-    if any(words in text for words in _REFUSED):
-        return "rejected"
-    if text.startswith(_INTERRUPT):
-        return "interrupted"
-    return "cascade" if "Sibling tool call errored" in text else "error"

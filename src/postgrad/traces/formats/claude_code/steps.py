@@ -10,10 +10,10 @@ answer above), which makes K steps cost one walk over the rows and not K.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import cast
 
 from postgrad.core.message import Block, Message, ToolCall, ToolResult
 from postgrad.core.prefix import grown
@@ -26,22 +26,7 @@ _ALWAYS_MISSING = ("system prompt", "tool schemas")
 _WORDS_OF_THE_USER = "the user said:"
 
 
-@dataclass(slots=True)
-class Answer:
-    """One LLM response: its rows, its message, and per call its result with the row that brought it."""
-
-    rows: list[Row]
-    message: Message = field(default_factory=lambda: Message("assistant", ()))
-    results: dict[str, tuple[ToolResult, Message, Row]] = field(default_factory=dict)
-
-    @property
-    def first(self) -> Row:
-        """The row whose parents are the context."""
-        return self.rows[0]
-
-    def ordered_results(self) -> list[tuple[ToolResult, Message, Row]]:
-        """The results in the order of the calls."""
-        return [self.results[call.id] for call in self.message.tool_calls if call.id in self.results]
+_UNREAD = Message("assistant", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +35,41 @@ class Context:
 
     messages: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+
+
+_NO_CONTEXT = Context()
+_START = Context(missing=_ALWAYS_MISSING)
+
+
+@dataclass(slots=True)
+class Answer:
+    """One LLM response: its rows, its message, its calls, and their results as they came.
+
+    A result is a message whose first block it is. `place` is the index of the step; the context is worked out late.
+    """
+
+    rows: list[Row]
+    message: Message = _UNREAD
+    calls: tuple[str, ...] = ()
+    results: list[Message] = field(default_factory=list)
+    place: int = 0
+    context: Context | None = None
+
+    @property
+    def first(self) -> Row:
+        """The row whose parents are the context."""
+        return self.rows[0]
+
+    def ordered_results(self) -> list[Message]:
+        """The results in the order of the calls."""
+        if len(self.results) < 2:
+            return self.results
+        return sorted(self.results, key=lambda message: self.calls.index(result_in(message).call_id))
+
+
+def result_in(message: Message) -> ToolResult:
+    """The result that a message of an answer's results brings."""
+    return cast(ToolResult, message.blocks[0])
 
 
 class History:
@@ -68,12 +88,11 @@ class History:
         self._ids = CallIds()
         self._answers = self._collect(rows)
         self._owner = {row.uuid: answer for answer in self._answers for row in answer.rows}
-        self._answer_of_call = {call.id: answer for answer in self._answers for call in answer.message.tool_calls}
+        self._answer_of_call = {call: answer for answer in self._answers for call in answer.calls}
         for row in rows:
             if row.role == "user":
                 self._match(row)
-        self._branches = Branches(rows, self._owner)
-        self._contexts: dict[int, Context] = {}
+        self._branches = Branches(rows, self._rows, self._owner)
 
     @property
     def firsts(self) -> list[int]:
@@ -83,12 +102,13 @@ class History:
     @property
     def result_records(self) -> dict[str, int]:
         """Call id -> record number of its result."""
-        return {call: row.number for answer in self._answers for call, (_, _, row) in answer.results.items()}
+        return {
+            result_in(message).call_id: message.records[0] for answer in self._answers for message in answer.results
+        }
 
     def steps(self) -> tuple[Step, ...]:
         """All steps, in file order."""
-        places = {id(answer): index for index, answer in enumerate(self._answers)}
-        return tuple(self._step(index, answer, places) for index, answer in enumerate(self._answers))
+        return tuple(map(self._step, self._answers))
 
     def call_of(self, row: Row) -> str | None:
         """The id of the first call that `row` answers."""
@@ -98,37 +118,43 @@ class History:
     def _call_of_row(self) -> dict[int, str]:
         found: dict[int, str] = {}
         for answer in self._answers:
-            for call, (_, _, row) in answer.results.items():
-                found.setdefault(row.number, call)
+            for message in answer.results:
+                found.setdefault(message.records[0], result_in(message).call_id)
         return found
 
     def _collect(self, rows: Sequence[Row]) -> list[Answer]:
         groups: dict[str, Answer] = {}
         for row in rows:
             if row.role == "step":
-                groups.setdefault(row.answer, Answer([])).rows.append(row)
-        for answer in groups.values():
-            answer.message = self._message(answer.rows)
+                answer = groups.get(key := row.answer)
+                if answer is None:
+                    groups[key] = Answer([row])
+                else:
+                    answer.rows.append(row)
+        for place, answer in enumerate(groups.values()):
+            answer.place = place
+            self._read(answer)
         return list(groups.values())
 
-    def _message(self, rows: Iterable[Row]) -> Message:
-        """The blocks of all rows; what a forked file repeats (a call's id, an equal block) counts once."""
+    def _read(self, answer: Answer) -> None:
+        """The blocks of all its rows; what a forked file repeats (a call's id, an equal block) counts once."""
         blocks: list[Block] = []
+        calls: list[str] = []
         seen: set[str] = set()
-        numbers = []
-        for row in rows:
-            numbers.append(row.number)
-            before = list(blocks)
+        for row in answer.rows:
+            before = len(blocks)
             for block in row.blocks:
                 if isinstance(block, ToolCall):
                     if block.id and block.id in seen:
                         continue
                     seen.add(block.id)
                     block = self._ids.unique(block, place=row.number)
-                elif block in before:
+                    calls.append(block.id)
+                elif before and block in blocks[:before]:
                     continue
                 blocks.append(block)
-        return Message("assistant", tuple(blocks), tuple(numbers))
+        answer.message = Message("assistant", tuple(blocks), tuple([row.number for row in answer.rows]))
+        answer.calls = tuple(calls)
 
     def _match(self, row: Row) -> None:
         """Give the row's results to their calls."""
@@ -139,33 +165,32 @@ class History:
                 if result.provider_id != call:
                     block = ToolResult(call, result.text, result.is_error, result.status, result.provider_id)
                 message = Message("tool", (block, *result.media), (row.number,))
-                self._answer_of_call[call].results[call] = (block, message, row)
+                self._answer_of_call[call].results.append(message)
             elif result.provider_id in self._answer_of_call:
                 self.repeated.add(row.number)
             else:
                 self.orphans[row.number] = block
 
-    def _step(self, index: int, answer: Answer, places: dict[int, int]) -> Step:
+    def _step(self, answer: Answer) -> Step:
         context = self._context(answer)
         last = answer.rows[-1].message
         partial = context.missing != _ALWAYS_MISSING
         fidelity: Fidelity = "partial" if partial else "reconstructed"
-        usage = last.get("usage")
         above = self._branches.above(answer, answer.first)
-        parent = None if above is None else places[id(above)]
-        results = tuple(result for result, _, _ in answer.ordered_results())
+        index, parent = answer.place, None if above is None else above.place
+        results = tuple([result_in(message) for message in answer.ordered_results()])
         candidate = Candidate(
             answer.message,
-            model=_word(last.get("model")),
-            stop_reason=_word(last.get("stop_reason")),
-            usage=usage if isinstance(usage, dict) else {},
+            model=last.model,
+            stop_reason=last.stop_reason,
+            usage=last.usage or {},
         )
         return Step(
             index,
             Request(context.messages, fidelity=fidelity, missing=context.missing),
             (candidate,),
             results=results,
-            feedback=tuple(judgement for result in results if (judgement := _judged(result)) is not None),
+            feedback=tuple([judgement for result in results if (judgement := _judged(result)) is not None]),
             kind=self._kind,
             records=answer.message.records,
             time=answer.first.time,
@@ -178,21 +203,21 @@ class History:
         """Resolve the answers above first, without recursion: a session is deeper than Python's stack."""
         pending: list[tuple[Answer, list[Row], Answer | None, tuple[str, ...]]] = []
         above: Answer | None = answer
-        while above is not None and id(above) not in self._contexts:
+        while above is not None and above.context is None:
             segment, parent, missing = self._walk(above)
             pending.append((above, segment, parent, missing))
-            self._contexts[id(above)] = Context()  # ends a cycle of parents
+            above.context = _NO_CONTEXT  # ends a cycle of parents
             above = parent
         for current, segment, parent, missing in reversed(pending):
-            base = self._contexts[id(parent)] if parent else Context(missing=_ALWAYS_MISSING)
-            new: list[str] = []
-            if parent:
-                new.append(self.pool.add(parent.message))
-                new += self.pool.extend(message for _, message, _ in parent.ordered_results())
-            new += self.pool.extend(Message("user", row.blocks, (row.number,)) for row in segment if row.blocks)
-            wholly = base.missing + tuple(word for word in missing if word not in base.missing)
-            self._contexts[id(current)] = Context(grown(base.messages, new), wholly)
-        return self._contexts[id(answer)]
+            base = (parent.context or _NO_CONTEXT) if parent else _START
+            messages = [parent.message, *parent.ordered_results()] if parent else []
+            messages += [Message("user", row.blocks, (row.number,)) for row in segment if row.blocks]
+            new = self.pool.extend(messages)
+            wholly = base.missing
+            if missing:
+                wholly += tuple([word for word in missing if word not in wholly])
+            current.context = Context(grown(base.messages, new), wholly)
+        return answer.context or _NO_CONTEXT
 
     def _walk(self, answer: Answer) -> tuple[list[Row], Answer | None, tuple[str, ...]]:
         """User rows between `answer` and the answer above it, that answer, and what is known to be missing."""
@@ -228,7 +253,3 @@ def _judged(result: ToolResult) -> Feedback | None:
         return None
     words = result.text.partition(_WORDS_OF_THE_USER)[2].strip()
     return Feedback("user_correction" if words else "user_reject", text=words, source="user")
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast, get_args
+
+import msgspec
 
 from postgrad.core.message import Block, Media, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from postgrad.traces.formats.codex_cli.outcome import Outcome, outcome
@@ -15,8 +16,7 @@ from postgrad.traces.formats.shapes.plain import mappings, text, written
 _ROLES = frozenset(get_args(Role))
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """What came back for a call: the provider's id, the text that the model saw, and what the text says about it."""
 
     call: str
@@ -50,6 +50,8 @@ def model_blocks(item: str, payload: Mapping[str, Any]) -> list[Block]:
 def output(item: str, payload: Mapping[str, Any]) -> Output:
     """The result in an output item: a text, content parts, or the tools that were found."""
     content = payload.get("tools") if item == "tool_search_output" else payload.get("output")
+    if isinstance(content, str):
+        return Output(text(payload.get("call_id")) or "", content, outcome(content))
     parts = read_content(content if _is_content(content) else written(content)).blocks
     said = shown(parts)
     media = tuple(part for part in parts if isinstance(part, Media))

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from postgrad.core.message import ResultStatus
 from postgrad.traces.formats.shapes.plain import mapping
@@ -32,8 +34,7 @@ _FAILED = re.compile(
 _LONGEST_HEAD = 400
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """Whether it failed (None: the text does not say) and how."""
 
     is_error: bool | None = None
@@ -59,8 +60,30 @@ def _exit_code(text: str, head: str) -> int | None:
         return int(found[1])
     if not head.startswith("{") or '"metadata"' not in text:
         return None
+    code: object
     try:
-        code = mapping(mapping(json.loads(text)).get("metadata")).get("exit_code")
+        code = _DECODE(text).metadata.exit_code
+    except (ValueError, RecursionError):
+        code = _exit_code_of(text)
+    return code if isinstance(code, int) else None
+
+
+def _exit_code_of(text: str) -> object:
+    """Of a result of another shape, or one that only `json` reads."""
+    try:
+        return mapping(mapping(json.loads(text)).get("metadata")).get("exit_code")
     except (ValueError, RecursionError):
         return None
-    return code if isinstance(code, int) else None
+
+
+class _Metadata(msgspec.Struct):
+    exit_code: Any = None
+
+
+class _Result(msgspec.Struct):
+    """The oldest form, without its output: that is most of it, and is skipped."""
+
+    metadata: _Metadata
+
+
+_DECODE = msgspec.json.Decoder(_Result).decode

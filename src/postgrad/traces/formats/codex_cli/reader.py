@@ -109,13 +109,14 @@ def _agent(meta: Mapping[str, Any]) -> tuple[StepKind, str | None]:
 
 def _account(rows: Iterable[Row], uses: Mapping[int, str], lines: JsonLines) -> None:
     """Say for every row what it was used as."""
+    lines.use_all((row.number, uses[row.number], row.kind) for row in rows)
     unknown: Counter[str] = Counter()
-    for row in rows:
-        use = uses[row.number]
-        lines.use(row.number, use, row.kind)
-        unknown[row.kind] += use == "unknown"
-        if use == "orphan_result":
-            lines.note("a tool result whose call is not in the file", done="kept, in no step", line=row.number)
+    if "orphan_result" in uses.values() or "unknown" in uses.values():
+        for row in rows:
+            use = uses[row.number]
+            unknown[row.kind] += use == "unknown"
+            if use == "orphan_result":
+                lines.note("a tool result whose call is not in the file", done="kept, in no step", line=row.number)
     for kind, count in unknown.items():
         if count:
             lines.note(f"unknown row type '{kind}', {count} row(s)", done="kept raw, in no step")

@@ -107,7 +107,8 @@ class Rollout:
         blocks = [block for row in rows for block in model_blocks(row.item, row.payload)]
         numbers = tuple(row.number for row in rows)
         usage = self._usage.get(rows[0].number, {})
-        self.talk.change(params=self._begun.params)
+        if self.talk.setting.params is not self._begun.params:
+            self.talk.change(params=self._begun.params)
         self.talk.act(Action(blocks, numbers, self._begun.model, None, usage, rows[0].time))
 
     def _response_item(self, row: Row) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -44,7 +45,9 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> str:
         """The format's word for the row."""
-        return f"{self.type}:{self.item}" if self.item and self.type in ("response_item", "event_msg") else self.type
+        if not self.item or self.type not in ("response_item", "event_msg"):
+            return self.type
+        return _kind(self.type, self.item)
 
     @property
     def is_context(self) -> bool:
@@ -54,12 +57,18 @@ class Row(msgspec.Struct, frozen=True):
         )
 
 
+@lru_cache(maxsize=256)
+def _kind(type: str, item: str) -> str:
+    return f"{type}:{item}"
+
+
 def parse_row(number: int, value: Mapping[str, Any]) -> Row:
     """Read one JSON object of the file. Never fails: the file is foreign."""
     kind, payload = _parted(value)
     item = text(payload.get("type")) or ("message" if "role" in payload else "")
     answers = item in MODEL_ITEMS or (item == "message" and payload.get("role") == "assistant")
-    ordinal = value["ordinal"] if isinstance(value.get("ordinal"), int) else None
+    ordinal = value.get("ordinal")
+    ordinal = ordinal if isinstance(ordinal, int) else None
     is_model = kind == "response_item" and answers
     return Row(number, kind, payload, text(value.get("timestamp")), ordinal, item, is_model)
 

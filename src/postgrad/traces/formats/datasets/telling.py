@@ -8,7 +8,6 @@ result that answers nothing is an orphan: it stays in the contexts, where the mo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -60,7 +59,7 @@ class Telling:
             self.talk.tell(Message("assistant", named, (self._row.record(turn),)))
             return
         self._row.use(turn, "step", "assistant")
-        self.talk.act(replace(about, blocks=named, records=(self._row.record(turn),)))
+        self.talk.act(msgspec.structs.replace(about, blocks=named, records=(self._row.record(turn),)))
 
     def answer(self, turn: int, result: RawResult, *, status: ResultStatus | None = None) -> None:
         """A tool's result; `status` where it is more than "ok" or "error"."""
