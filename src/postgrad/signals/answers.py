@@ -7,6 +7,7 @@ covered: a wrong answer without any word of failure.
 
 from __future__ import annotations
 
+import json
 import re
 
 from postgrad.signals.commands import about_files, path_of
@@ -53,13 +54,15 @@ _ERROR_KEY = re.compile(ERROR_WORD)
 _GOOD_CODES = (None, 0, 1, 200, "0", "200", "OK", "ok", "SUCCESS", "success")
 _ERROR_LISTS = ("errors", "errorMessages", "error_messages")
 _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "cod")
-_FEW_ROWS, _FEW_KEYS, _SHORT = 3, 6, 600
+_FEW_ROWS, _FEW_KEYS, _SHORT, _LONGEST_LIST = 3, 6, 600, 6000
 
 
 def answers_with_failure(evidence: Evidence) -> bool:
     """Whether the answer of a tool that is no shell says by itself that the call failed."""
     kind = evidence.kind if about_files(evidence.call) else "other"
     value = json_object(evidence.text)
+    if value is None and kind in ("other", "search") and _only_errors(evidence.text):
+        return evidence.result.is_error is not False
     if value is not None:
         by_harness = value.get("status") == "error" and ("message" in value or "error" in value)
         trusted = evidence.result.is_error is False
@@ -132,6 +135,18 @@ def _lists_errors(value: dict[str, object]) -> bool:
     listed = [name for name in _ERROR_LISTS if value.get(name)]
     rest = (given for name, given in value.items() if name not in (*_ERROR_LISTS, *_STATUS_KEYS, "message"))
     return any(isinstance(value[name], list | dict) for name in listed) and not any(rest)
+
+
+def _only_errors(text: str) -> bool:
+    """``[{"errorCode": "MALFORMED_QUERY", "message": "..."}]``: a list of nothing but errors."""
+    if not text.lstrip().startswith("[{") or len(text) > _LONGEST_LIST:
+        return False
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    named = ("errorCode", "error_code", "error", "code")
+    return all(isinstance(row, dict) and "message" in row and any(row.get(key) for key in named) for row in rows)
 
 
 def _http_error(value: dict[str, object]) -> bool:

@@ -9,29 +9,48 @@ from __future__ import annotations
 import re
 
 from postgrad.signals.outcomes import json_object
+from postgrad.signals.phrases import one_of
 
-_NOTICE = re.compile(
-    r"\A\s*(\[request interrupted|\[task resumption|<(?!user_?message|feedback|user_?query"
-    r"|task>)[a-z][\w:-]*[-_][\w:-]+[\s>]|caveat:"
-    r"|this session is being continued|# context from my ide|<environment|\[system\]|your previous (response|command"
-    r"|action)"
-    r"|(observation|execution result of \[[^\]]*\]|tool result|output):\s*\n"
-    r"|\[?background (task|process)|unknown (slash )?command)",
-    re.IGNORECASE,
+# How applications begin what they say in the user's role.
+_NOTICES = (
+    r"\[request interrupted|\[task resumption|\[(?:system|error)\]|\[?background (?:task|process)",
+    r"<(?!user_?message|feedback|user_?query|task>)[a-z][\w:-]*[-_][\w:-]+[\s>]|<environment",
+    r"caveat:|this session is being continued|# context from my ide|unknown (?:slash )?command",
+    r"your (?:previous (?:response|command|action)|command ran successfully)|tokens: [\d.,]+k? sent",
+    r"(?:observation|execution result of \[[^\]]*\]|tool result|output):\s*\n",
 )
+_NOTICE = re.compile(rf"\A\s*{one_of(*_NOTICES)}", re.IGNORECASE)
 # A local command (`/model`, `/mcp`): the user stopped the model to do something else.
 _LOCAL_COMMAND = re.compile(
     r"\A\s*(<(command-name|command-message|local-command-stdout|bash-input|bash-stdout)>|/[a-z][\w:-]*(\s|\Z)|![a-z])"
 )
 _IDE_CONTEXT = re.compile(r"\A\s*# Context from my IDE.*?## My request for Codex:\s*", re.IGNORECASE | re.DOTALL)
+# Words that only let the model go on, each of which may stand alone or beside others of them.
+_EXCUSES = (
+    r"sorry|oops|whoops|my (?:bad|mistake)|mis-?click(?:ed)?|wrong (?:key|button)|(?:by|was an?) (?:accident|mistake)",
+    r"(?:entschuldigung|versehentlich|pardon|désolée?|perdón|lo siento|извини(?:те)?|抱歉|不好意思|すみません)",
+)
+_LEAVES = (
+    r"continue|go on|go ahead|go|proceed|resume|carry on|keep going|do (?:it|that|so)|try again|retry|run it",
+    r"yes|yep|yeah|y|sure|fine|ok(?:ay)?|alright|with (?:it|that)|then|now|this|that",
+    r"weiter(?:machen)?|mach (?:weiter|es|das)|fahre? fort|ja|los",
+    r"continuez?|vas-y|allez-y|oui|continúa|continua(?:r|re)?|sigue|prosigue|adelante|hazlo|sí|sim|avanti",
+    r"продолжай(?:те)?|да|继续|繼續|请继续|执行吧|好的?|可以|続けて(?:ください)?|はい|どうぞ|계속(?:해)?",
+)
+_PAUSES = (
+    r"(?:wait|hold on|hang on|stop|one (?:sec(?:ond)?|moment|minute)|just a (?:sec(?:ond)?|moment|minute)|brb|afk"
+    r"|(?:i(?:'ll| will)? be |be )?(?:right )?back (?:in (?:an? )?\w+(?: min(?:ute)?s?)?|soon|later)(?:\W+\w+)?"
+    r"|moment(?: mal)?|chwila|espera|un momento|attends|un instant|aspetta|wacht(?: even)?|подожди(?:те)?"
+    r"|等一下|等等|ちょっと待って|잠깐만?)"
+    r"(?:\W+(?:let me|i(?:'ll| (?:need|have|want|must)(?: to)?)|ich muss|je dois|tengo que|muszę|мне (?:надо|нужно)|我)"
+    r"\W?\w+(?: (?:something|that|first|etwas|was|quelque chose|algo|coś|\w+)){0,2})?"
+)
+_MANNERS = (
+    r"please|pls|thanks|thank you|bitte|danke|por favor|gracias|s'il (?:te|vous) pla[iî]t|merci|пожалуйста|谢谢|请|請",
+)
 _GO_ON = re.compile(
-    r"\A\W*(ok(ay)?\W+)?((please|bitte|请|請)\W*)?(continue|go on|go ahead|proceed|resume|carry on|keep going"
-    r"|weiter(machen)?|mach weiter"
-    r"|fahre? fort|继续|繼續|请继续|続けて(ください)?"
-    r"|continuez?|continúa|continua(r|re)?|sigue|prosigue|продолжай(те)?|계속(해)?|go"
-    r"|yes|y|ok(ay)?"
-    r"|ja|oui|sí|sim|да|好的?|はい)"
-    r"(\W+(please|thanks|bitte|danke|por favor|s'il (te|vous) pla[iî]t|пожалуйста|谢谢))?\W*\Z",
+    rf"\A\W*(?:(?:i )?{one_of(*_EXCUSES, *_MANNERS)}\W*)*{one_of(*_LEAVES, _PAUSES)}"
+    rf"(?:\W+{one_of(*_LEAVES, *_MANNERS)})*\W*\Z",
     re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(feedback|user_message|user_feedback)>\s*(?P<words>.*?)\s*</\1>", re.DOTALL)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from postgrad.signals.commands import about_files
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.misspelt import is_misspelt
-from postgrad.signals.phrases import Phrases
+from postgrad.signals.phrases import Phrases, one_of
 from postgrad.signals.wordings import (
     BUSY_OR_LIMITED,
     COMMAND_NOT_FOUND,
@@ -42,7 +43,30 @@ _IN_SOURCE = re.compile(
     re.MULTILINE,
 )
 _BUILD_FILES = re.compile(r"(?:CMakeLists\.txt|\.cmake|[Mm]akefile|\.mk|\.bazel|build\.gradle|pom\.xml)[:(]\d+")
-_LOCAL_SERVER = Phrases(r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)")
+_LOCAL_SERVER = Phrases(
+    r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)|connection to \S+ (?:was )?refused"
+)
+_WINDOWS = Phrases(r"the name of a cmdlet|an internal or external command|als Name eines Cmdlet|interner oder externer")
+_OF_UNIX = frozenset(
+    [
+        *("grep", "sed", "awk", "head", "tail", "touch", "which", "export", "cut", "tr", "xargs", "wc", "uniq", "ls"),
+        *("chmod", "chown", "ln", "cat", "rm", "cp", "mv", "less", "nano", "vi", "sudo", "source", "true"),
+    ]
+)
+# The names that services give to their own trouble, in an error object: `ServiceUnavailable`, `token_expired`.
+_CODES = (
+    r"(?:service|server|temporarily|backend|upstream)?_?unavailable|overloaded|under_?maintenance",
+    r"throttl\w+|rate_?limit\w*|too_?many_?requests|quota_?exceeded|resource_?exhausted",
+    r"(?:token|session|key|credentials?)_?expired|expired_?(?:token|session|key|credentials?)",
+    r"unauthenticated|unauthori[sz]ed|authentication_?(?:error|failed|required)",
+    r"internal(?:_?(?:server_?)?error)?|bad_?gateway|gateway_?time_?out|(?:\w+_)?timed?_?out|deadline_?exceeded",
+    r"network_?error|connection_?(?:error|reset|refused|failed|lost|closed)",
+)
+_NAMED_CODE = re.compile(
+    rf"\"(?:error|code|type|status|reason|name|error_?code|__type)\"\s*:\s*\"{one_of(*_CODES)}"
+    r"(?:_?(?:error|exception))?\"",
+    re.IGNORECASE,
+)
 _OUTSIDE = (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)
 # The server was reached and does not know what was asked for.
 _ANSWERED = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[0456]|1\d|2[0-8])\b", re.IGNORECASE)
@@ -60,10 +84,12 @@ def lacks(evidence: Evidence) -> bool:
     """Whether the failure tells of the environment and not of the action."""
     output = evidence.outcome.output
     text = output if len(output) <= 2 * _EDGE else f"{output[:_EDGE]}\n{output[-_EDGE:]}"
-    if evidence.kind in ("read", "edit", "search"):
+    if evidence.kind in ("read", "edit", "search") and about_files(evidence.call):
         return bool(
             TIMED_OUT.search(text[:300]) or BUSY_OR_LIMITED.search(text[:300]) or NETWORK_DOWN.search(text[:300])
         )
+    if _NAMED_CODE.search(text[:_EDGE]):
+        return True
     if "url" in (evidence.call.arguments or {}) and _KEPT_FROM_US.search(text[:300]):
         return True
     if evidence.outcome.code in _NETWORK_CODES.get((evidence.programs or ("",))[-1], ()):
@@ -87,7 +113,17 @@ def _unknown_program(evidence: Evidence, text: str) -> bool:
     names = {name for found in _PROGRAM.finditer(text) for name in found.groups() if name}
     typed = [name for name in names if name in (evidence.line or "")]
     typed += [name for name in evidence.programs if name in text.lower()]
-    return not any("/" in name or is_misspelt(name) for name in typed)
+    other_shell = _WINDOWS.search(text) is not None and any(name in _OF_UNIX for name in typed)
+    return not other_shell and not any("/" in name or is_misspelt(name) for name in typed)
+
+
+def slipped(evidence: Evidence) -> bool:
+    """Whether the shell does not know a name of the line that is written wrongly: `esle`, `pytets`."""
+    said = evidence.outcome.output[:_EDGE]
+    if not COMMAND_NOT_FOUND.search(said):
+        return False
+    names = {name for found in _PROGRAM.finditer(said) for name in found.groups() if name}
+    return any(is_misspelt(name) for name in names if name in (evidence.line or ""))
 
 
 def _unknown_module(evidence: Evidence, text: str) -> bool:

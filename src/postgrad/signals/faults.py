@@ -54,12 +54,21 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+_FREE_TEXT = "free text by design"
+"""How readers mark the call of a tool whose input is no JSON (a patch)."""
+
+
+def broken_arguments(call: ToolCall) -> str | None:
+    """What is wrong with arguments that were to be a JSON object and are none."""
+    return None if call.parse_error == _FREE_TEXT else call.parse_error
+
+
 def call_fault(call: ToolCall, tools: Sequence[Tool]) -> Fault | None:
     """The first fault of `call` by itself. With no tools known, only its JSON can be judged.
 
     A schema inferred from calls forbids nothing, and where one is inferred there may be tools that nobody called.
     """
-    if call.parse_error is not None:
+    if broken_arguments(call) is not None:
         detail = f"the arguments of {call.name} are not a JSON object: {call.parse_error}"
         return Fault("malformed_json", detail, call.name)
     if not tools:

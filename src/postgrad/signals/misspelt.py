@@ -1,4 +1,7 @@
-"""Names of programs that are written wrongly: `pytets` is a slip of the model, a `pytest` that is missing is not."""
+"""Names of programs and keywords that are written wrongly.
+
+`pytets` is a slip of the model, a `pytest` that is missing is not.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ _NAMES = (
     "get-content set-content get-childitem get-item set-location copy-item move-item remove-item new-item test-path "
     "select-string select-object where-object foreach-object measure-object write-output write-host out-file "
     "invoke-webrequest invoke-restmethod get-process stop-process "
+    "else elif then done while until foreach "
+    "find_file search_file search_dir scroll_up scroll_down str_replace_editor submit "
     "deno bun helm aws gcloud pip pip3 pipx conda tox nox coverage bash clear less more diff patch jq"
 )
 _PROGRAMS = frozenset(_NAMES.split())
@@ -34,7 +39,7 @@ def meant(name: str) -> tuple[str, ...]:
     end (`python3`, `nodejs`) makes another name.
     """
     name = name.lower()
-    if name in _PROGRAMS or not name.replace("-", "").isalpha():
+    if name in _PROGRAMS or not name.replace("-", "").replace("_", "").isalpha():
         return ()
     near = (known for known in _PROGRAMS if known[0] == name[0] and OSA.distance(name, known, score_cutoff=1) == 1)
     return tuple(sorted(known for known in near if _is_slip(name, known)))
@@ -42,7 +47,7 @@ def meant(name: str) -> tuple[str, ...]:
 
 def _is_slip(name: str, known: str) -> bool:
     """Whether a name at distance 1 is a slip and not another end; short names are told apart by one letter."""
-    if sorted(name) == sorted(known):
+    if sorted(name) == sorted(known) or "_" in known:  # an agent's own command: nothing else is called so
         return True
     shortest = _SHORTEST + (len(name) == len(known))
     return name[-1] == known[-1] and min(len(name), len(known)) >= shortest

@@ -29,6 +29,11 @@ _Needles = frozenset[str]
 _EVERYWHERE = ("",)  # what every text holds
 
 
+def one_of(*patterns: str) -> str:
+    """One expression for any of `patterns`, to stand as a part of another."""
+    return "(?:" + "|".join(patterns) + ")"
+
+
 class Phrases:
     """The alternatives of an expression.
 

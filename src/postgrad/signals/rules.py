@@ -14,22 +14,20 @@ from typing import Literal
 
 import msgspec
 
-from postgrad.signals.commands import about_files, names_path
-from postgrad.signals.environment import LOST, is_lost, lacks
+from postgrad.signals.asking import SUGGESTS, answers_no, looked_up, merge_conflict, no_match, probe, runs_on, stopped
+from postgrad.signals.commands import names_path
+from postgrad.signals.environment import is_lost, lacks, slipped
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.fault_texts import text_fault
 from postgrad.signals.faults import call_fault
 from postgrad.signals.phrases import Phrases
-from postgrad.signals.shell_lines import parse_line
-from postgrad.signals.shell_programs import PROBES, SEARCHES, WAITS, is_check, is_test_run, programs
-from postgrad.signals.silent import REFUSED_CALL, fails_in_text
+from postgrad.signals.shell_programs import WAITS, is_check, is_test_run, programs
+from postgrad.signals.silent import BROKEN_BY_EDIT, REFUSED_CALL, fails_in_text
 from postgrad.signals.wordings import (
     COMMAND_NOT_FOUND,
     NO_RULE,
     NO_SUCH_FILE,
-    NOT_FOUND,
     NOTHING_TO_DO,
-    PERMISSION_DENIED,
     TIMED_OUT,
 )
 
@@ -64,22 +62,16 @@ _COMMIT_HOOK = Phrases(
     r"|\bhooks?\b.{0,60}(failed|exited|declined)",
     flags=re.IGNORECASE,
 )
-_SUGGESTS = Phrases(r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして")
 _USAGE = Phrases(
     r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
     r"|command|subcommand)"
-    r"|missing script|file or directory not found: |^ERROR: not found: |no tests? (files? )?(found|ran|collected)",
+    r"|flag provided but not defined|missing script|file or directory not found: |^ERROR: not found: "
+    r"|no tests? (files? )?(found|ran|collected|match(ing|ed)?)|\bnot found\. (some|available|possible)\b",
     flags=re.IGNORECASE | re.MULTILINE,
 )
-_HARMLESS = frozenset({"cd", "echo", "head", "tail", "grep", "wc", "pwd", "true", "export", "set"})
 _SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
-_ASK_ONLY = frozenset({"test", "[", "[[", "which", "command -v", "test-path"})
-_NO_CODES = {"systemctl": (1, 3, 4), "getent": (1, 2), "ls-remote": (2,), "man": (16,), "gh": (1, 8)}
-_LOOKS_UP = re.compile(r"find|search|look_?up", re.IGNORECASE)
-_ID = re.compile(r"(?:\A|_)ids?\Z|[a-z]Ids?\Z")
-_SHORT = 200  # characters
-_NOT_FOUND, _BY_SIGNAL = 127, 128
-_STOPPED = (130, 137, 143)  # by an interrupt, a kill, a request to end
+_NOT_FOUND = 127  # exit code of a shell without the program
+_COMMITS = re.compile(r"\b(?:commit|push|merge)\b")
 _CANNOT_OPEN = re.compile(r"\S*python\S*: can't open file ")
 
 
@@ -143,9 +135,8 @@ def hook(evidence: Evidence) -> Finding | None:
         return Finding("hook_block", "env", "hook/2")
     if _HOOK.match(evidence.opening):
         return Finding("hook_block", "real", "hook/2")
-    commits = evidence.programs and "git" in evidence.programs[-1:]
-    blocked = commits and re.search(r"\bgit\b.*\b(commit|push|merge)\b", evidence.line or "", re.DOTALL)
-    return Finding("hook_block", "real", "hook/2") if blocked and _COMMIT_HOOK.search(evidence.text[:6000]) else None
+    commits = "git" in evidence.programs[-1:] and _COMMITS.search((evidence.line or "").partition("git")[2])
+    return Finding("hook_block", "real", "hook/2") if commits and _COMMIT_HOOK.search(evidence.text[:6000]) else None
 
 
 def invalid_call(evidence: Evidence) -> Finding | None:
@@ -158,13 +149,14 @@ def invalid_call(evidence: Evidence) -> Finding | None:
     looks = evidence.kind in ("read", "search") and names_path(call.arguments)
     unheard = fault is None and looks and NO_SUCH_FILE.search(evidence.opening[:400])  # in another language
     if unheard or (fault is not None and fault.kind == "missing_file"):
-        probing = looks and not _SUGGESTS.search(text[:2000])
+        probing = looks and not SUGGESTS.search(text[:2000])
         return Finding("invalid_call", "benign", "invalid_call/2") if probing else found
     if call_fault(call, evidence.tools) is not None or tagged:
         return found
     if fault is not None and (fault.kind != "wrong_type" or evidence.kind != "other") and not lacks(evidence):
         return found
-    return found if REFUSED_CALL.match(evidence.opening) or _is_tool_name(evidence) else None
+    refused = REFUSED_CALL.match(evidence.opening) or _is_tool_name(evidence)
+    return found if refused or (evidence.kind == "edit" and BROKEN_BY_EDIT.search(text)) else None
 
 
 def _is_tool_name(evidence: Evidence) -> bool:
@@ -180,6 +172,8 @@ def failed_run(evidence: Evidence) -> Finding | None:
     if line is None or not (is_test_run(line) or is_check(line)) or _never_ran(evidence) or _guessed_program(evidence):
         return None
     kind = "test_failed" if is_test_run(line) else "check_failed"
+    if answers_no(evidence):
+        return Finding("no_match", "benign", "command/3")
     if lacks(evidence):
         return Finding(kind, "env", "test_failed/2")
     said = evidence.outcome.output[:2000]
@@ -210,81 +204,19 @@ def _counted(evidence: Evidence) -> bool:
 
 def failed_command(evidence: Evidence) -> Finding | None:
     """Rule 7. Any other failure, minus searches without a match, probes, and what the environment lacks."""
-    code, output = evidence.outcome.code, evidence.outcome.output
-    if evidence.line is not None:
-        if code in _STOPPED or _ends_itself(evidence) or _has_fallback(evidence.line):
-            return Finding("tool_error", "benign", "command/3")
-        if _no_match(evidence):
+    output = evidence.outcome.output
+    if evidence.line is not None and stopped(evidence):
+        return Finding("tool_error", "benign", "command/3")
+    if runs_on(evidence):
+        return Finding("tool_error", "real", "command/3")
+    if not slipped(evidence):
+        if no_match(evidence) or looked_up(evidence):
             return Finding("no_match", "benign", "command/3")
-        if _probe(evidence):
+        if probe(evidence) or merge_conflict(evidence):
             return Finding("tool_error", "benign", "command/3")
-    if _looked_up(evidence):
-        return Finding("no_match", "benign", "command/3")
     if NOTHING_TO_DO.search(output[:2000]) and evidence.programs[:1] != ("create",):  # an agent's own command
         return Finding("tool_error", "benign", "command/3")
     return Finding("tool_error", "env" if lacks(evidence) else "real", "command/3")
-
-
-def _ends_itself(evidence: Evidence) -> bool:
-    """`pkill -f server` also ends the shell whose own line has the word in it."""
-    signalled = evidence.outcome.code is not None and evidence.outcome.code > _BY_SIGNAL
-    return signalled and evidence.programs[-1:] == ("pkill",) and not evidence.outcome.output.strip()
-
-
-def _has_fallback(line: str) -> bool:
-    """`... || true`: whoever wrote that reckoned with the failure."""
-    parsed = parse_line(line)
-    behind = (words[0] for words, operator in zip(parsed.commands[1:], parsed.after, strict=False) if operator == "||")
-    return any(word in ("true", ":") for word in behind)
-
-
-def _looked_up(evidence: Evidence) -> bool:
-    """`find_user` by name, and "user not found": whoever looks for a thing may be told that there is none.
-
-    Who names the thing by its id says that there is one.
-    """
-    by_id = any(_ID.search(name) for name in evidence.call.arguments or {})
-    asks = evidence.kind == "search" and not by_id and _LOOKS_UP.search(evidence.call.name)
-    said = evidence.text.strip()
-    return bool(asks and len(said) < _SHORT and NOT_FOUND.search(said)) and not about_files(evidence.call)
-
-
-def _no_match(evidence: Evidence) -> bool:
-    """Exit 1 of a search that wrote no complaint of its own, nor did a command that had to succeed before it."""
-    names, line = evidence.programs, evidence.line or ""
-    if not names or not _says_no(names[-1], evidence):
-        return False
-    rows = [row for row in evidence.outcome.output.splitlines() if row.strip()]
-    if names[-1] not in SEARCHES:  # `[ -f a ] && cat a`, `grep x a && echo yes`
-        asked = any(name in SEARCHES | PROBES for name in names)
-        before = [name for name in names[:-1] if name != "cd"]
-        if not rows and before and all(name in _ASK_ONLY for name in before) and ";" not in parse_line(line).after:
-            return True  # `test -x tool && tool --version`: the test said no
-        return not rows and asked and all(name in SEARCHES | PROBES | _HARMLESS for name in names)
-    before = list(names[:-1]) if "&&" in parse_line(line).after else []
-    if rows and any(name not in SEARCHES | PROBES | _HARMLESS for name in before):
-        return False
-    complaints = (*(f"{name}:" for name in (names[-1], *before)), *(("fatal:", "error:") if "git" in line else ()))
-    return not any(row.startswith(complaints) and PERMISSION_DENIED.search(row) is None for row in rows)
-
-
-def _says_no(name: str, evidence: Evidence) -> bool:
-    """Whether the exit code is a "no"; where the source only flags the result, its code is not known."""
-    code = evidence.outcome.code
-    if code is None:
-        return evidence.flagged
-    codes = _NO_CODES.get(name.split()[0], (1,))
-    return code in codes or (code == 123 and "xargs" in (evidence.line or ""))
-
-
-def _probe(evidence: Evidence) -> bool:
-    """`ls`, `cat`, `test` of a path that is not there: "no" is the answer."""
-    names, output = evidence.programs, evidence.outcome.output
-    if not any(name in PROBES for name in names) or not all(name in PROBES | _HARMLESS for name in names):
-        return False
-    rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)] if NO_SUCH_FILE.possible(output) else []
-    lost = any(LOST.match(row) for row in rows)  # the folder to work in was wrong
-    return bool(rows) and not lost and not _SUGGESTS.search(output)
 
 
 RULES: tuple[Rule, ...] = (cascade, hook, invalid_call, failed_run, failed_command)

@@ -25,6 +25,8 @@ _SEPARATORS = frozenset(";|&\n")
 _HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*['\"\\]?(?P<word>\w+)['\"]?")
 _REDIRECTED = re.compile(r"(?<![<>&\d=-])(?:1|&)?>{1,2}\|?\s*(?P<path>\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|<>()'\"]+)")
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(?P<path>\S.*?)\s*$", re.MULTILINE)
+OPEN_FILE = "the open file"
+"""What an agent's own `edit` command changes: the file that it opened before."""
 _STREAMS = re.compile(r"\A(?:/dev/\w+|&\d|\$null|nul)\Z", re.IGNORECASE)
 
 
@@ -142,7 +144,7 @@ def written_files(line: str) -> tuple[str, ...]:
         elif name == "str_replace_editor" and words[1:2] != ("view",):  # an agent's own editing commands
             paths += words[2:3]
         elif name in ("create", "edit"):
-            paths += words[1:2] if name == "create" else ["the open file"]
+            paths += words[1:2] if name == "create" else [OPEN_FILE]
     return tuple(path for path in (*paths, *patched) if path and not _STREAMS.match(path))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from postgrad.signals.phrases import one_of
 from postgrad.signals.shell_lines import parse_line
 
 
@@ -29,7 +30,7 @@ SEARCHES = _names(
 """What says "no" with its exit code; of some programs only one subcommand or option does."""
 PROBES = _names(
     """
-    ls, cat, test, [, [[, stat, file, dir, open, find_file, search_file, search_dir, get-item, get-childitem,
+    ls, du, cat, test, [, [[, stat, file, dir, open, find_file, search_file, search_dir, get-item, get-childitem,
     get-content, gc, test-path
     """
 )
@@ -43,41 +44,69 @@ READERS = _names(
     """
 )
 
-_LAUNCHERS = (
-    r"(?:(?:\S*python[\d.]*|uv|npx|bunx|poetry|pdm|pipenv|hatch|rye|pixi|conda|bundle|pnpm|yarn|npm|php|xcrun|dotnet"
-    r"|nx|turbo"
-    r"|coverage|catchsegv)(?: (?:-m|run|exec|dlx|tool|--|-\S+))* )*"
+
+def _any(listed: str) -> str:
+    """An expression for any of the names, each an expression of its own, with commas between them."""
+    return one_of(*(name.strip() for name in listed.split(",")))
+
+
+_LAUNCHERS = _any(
+    r"""
+    \S*python[\d.]*, uv, npx, bunx, poetry, pdm, pipenv, hatch, rye, pixi, conda, bundle, pnpm, yarn, npm, php, xcrun,
+    dotnet, nx, turbo, coverage, catchsegv
+    """
 )
-_BUILDERS = (
-    r"(?:cargo|go|mix|dotnet|swift|(?:\S*/)?gradlew?|(?:\S*/)?mvnw?|deno|bun|rake|rails|npm|pnpm|yarn|make|gmake"
-    r"|just|sbt|lein"
-    r"|stack|cabal|zig|bazel|flutter|dart|mage|nx|turbo|xcodebuild|ng|php artisan|composer|gleam|rebar3|julia)"
-    r"(?: run)?(?: -\S+)*"
+_BUILD_TOOLS = _any(
+    r"""
+    cargo, go, mix, dotnet, swift, (?:\S*/)?gradlew?, (?:\S*/)?mvnw?, deno, bun, rake, rails, npm, pnpm, yarn, make,
+    gmake, just, sbt, lein, stack, cabal, zig, bazel, flutter, dart, mage, nx, turbo, xcodebuild, ng, php artisan,
+    composer, gleam, rebar3, julia
+    """
 )
-_RUNNERS = (
-    r"(?:py\.?test|unittest|nose2?|jest|vitest|mocha|ava|karma|cypress|playwright test|rspec|minitest|phpunit|pest"
-    r"|tox|nox"
-    r"|ctest|bats|gotestsum|cargo-nextest|busted|trial|runtests\.py|run_?tests?\.(?:sh|py)|manage\.py test|doctest)"
+_TEST_RUNNERS = _any(
+    r"""
+    py\.?test, unittest, nose2?, jest, vitest, mocha, ava, karma, cypress, playwright test, rspec, minitest, phpunit,
+    pest, tox, nox, ctest, bats, gotestsum, cargo-nextest, busted, trial, runtests\.py, run_?tests?\.(?:sh|py),
+    manage\.py test, doctest
+    """
 )
-_TESTS = re.compile(
-    rf"{_LAUNCHERS}(?:(?:\S*/)?{_RUNNERS}(?: |$)|{_BUILDERS} (?:\S*:)?(?:tests?|test:\S+|spec|nextest|verify|t)(?: |$))"
+_TEST_GOALS = _any(r"tests?, test:\S+, spec, nextest, verify, t")
+_CHECKERS = _any(
+    r"""
+    tsc, vue-tsc, mypy, pyright, basedpyright, ty, ruff, black, isort, eslint, biome, oxlint, prettier, flake8, pylint,
+    golangci-lint, rubocop, stylelint, shellcheck, yamllint, markdownlint\S*, ansible-lint, actionlint, sqlfluff,
+    tflint, swiftlint, html-?hint, codespell, cspell, bandit, php -l, bash -n, node --check, helm lint, hadolint,
+    ktlint, clang-tidy, phpstan, psalm, credo, pre-commit, manage\.py check, manage\.py makemigrations, buf lint,
+    buf generate, buf build, twine check, poetry check, prisma validate, prisma generate
+    """
 )
+_COMPILERS = _any(
+    r"""
+    gcc, g\+\+, cc, c\+\+, clang, clang\+\+, javac, rustc, kotlinc, scalac, ghc, csc, cmake, ninja, meson, msbuild,
+    \S*configure, xelatex, pdflatex, webpack, rollup, vite build, next build, esbuild, py_compile, compileall,
+    sphinx-build, mkdocs build, build
+    """
+)
+_CHECK_GOALS = _any(
+    """
+    build, check, lint, typecheck, type-check, types, vet, compile, format, fmt, clippy, credo, dialyzer, assemble,
+    package, bundle, analyze, tsc, ci
+    """
+)
+_MAKE_GOALS = _any(r"-\S+, \d+, all, clean, default, release, debug, \w+=\S*")
+_LAUNCHED = rf"(?:{_LAUNCHERS}(?: (?:run|exec|dlx|tool|-\S+))* )*"  # `uv run --with x python -m `
+_BUILDS = rf"{_BUILD_TOOLS}(?: run)?(?: -\S+)* (?:\S*:)?"  # `npm run -s `, `gradle :app:`
+_TESTS = re.compile(rf"{_LAUNCHED}(?:(?:\S*/)?{_TEST_RUNNERS}(?: |$)|{_BUILDS}{_TEST_GOALS}(?: |$))")
 _CHECKS = re.compile(
-    rf"{_LAUNCHERS}(?:(?:\S*/)?(?:tsc|vue-tsc|mypy|pyright|basedpyright|ty|ruff|black|isort|eslint|biome|oxlint"
-    rf"|prettier"
-    r"|flake8|pylint|golangci-lint|rubocop|stylelint|shellcheck|yamllint|markdownlint\S*"
-    r"|ansible-lint|actionlint|sqlfluff|tflint|swiftlint"
-    r"|html-?hint|codespell|cspell|bandit|php -l|bash -n|node --check|helm lint|hadolint|ktlint|clang-tidy"
-    r"|phpstan|psalm|credo"
-    r"|pre-commit"
-    r"|gcc|g\+\+|cc|c\+\+|clang|clang\+\+|javac|rustc|kotlinc|scalac|ghc|csc|cmake|ninja|meson|msbuild|\S*configure"
-    r"|xelatex"
-    r"|pdflatex|webpack|rollup|vite build|next build|esbuild|py_compile|compileall|sphinx-build|mkdocs build)(?: |$)"
-    rf"|{_BUILDERS} (?:\S*:)?(?:build|check|lint|typecheck|type-check|types|vet|compile|format|fmt|clippy|credo"
-    rf"|dialyzer"
-    r"|assemble|package|bundle|analyze|tsc|ci)\b|(?:make|gmake)(?: (?:-\S+|\d+|all|clean|default|release|debug"
-    r"|\w+=\S*))*$|docker (?:compose )?build|bazel build"
-    r"|(?:terraform|tofu)(?: -\S+)* (?:plan|validate)\b)"
+    _LAUNCHED
+    + one_of(
+        rf"(?:\S*/)?{one_of(_CHECKERS, _COMPILERS)}(?: |$)",
+        rf"{_BUILDS}{_CHECK_GOALS}\b",
+        rf"g?make(?: {_MAKE_GOALS})*$",
+        r"docker (?:compose )?build",
+        r"bazel build",
+        r"(?:terraform|tofu)(?: -\S+)* (?:plan|validate)\b",
+    )
 )
 
 

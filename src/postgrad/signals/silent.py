@@ -16,7 +16,7 @@ from postgrad.signals.answers import ANSWERED_ERROR, answers_with_failure
 from postgrad.signals.commands import about_files
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.fault_texts import text_fault
-from postgrad.signals.faults import FaultKind
+from postgrad.signals.faults import FaultKind, broken_arguments
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.shell_programs import is_check, is_test_run, only_reads
@@ -30,36 +30,41 @@ from postgrad.signals.wordings import (
 )
 
 SUMMARY = Phrases(
-    rf"\b[1-9]\d*\)? (?:tests? |examples?,? |specs? |suites? |assertions? )?{FAILED_WORD}\b"
-    rf"|(?:{FAILED_WORD}|{ERROR_WORD})[ \t]*[:：=][ \t]*[1-9]\d*\b"
-    rf"|[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{{0,12}}(?:失败|失敗|실패)"
-    r"|^FAILED[ (]|FAILED \(|^FAIL(?:ED)?\b[:!]?(?:\s|$)|^[ \t]*--- FAIL|^not ok \d+|^ERRORS?!|Failures?: [1-9]"
-    r"|Errors?: [1-9]"
-    rf"|\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b"
-    r"|^Traceback \(most recent call last|^error(?:\[E\d+\])?: |^ERROR (?:in|at|collecting|-) ?|^(?:npm|yarn"
-    r"|pnpm) ERR!|^npm error"
-    rf"|[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?{ERROR_WORD}\b|^[Ff]ound [1-9]\d* errors?\b|\b[1-9]\d* (?:errors?"
-    rf"|problems? \([1-9])"
-    r"|^\*\* \(\w+(?:\.\w+)*(?:Error)?\)|^(?:g?make)(?:\[\d+\])?: \*\*\* |BUILD FAILED|^CMake Error|Build failed"
-    r"|Compilation failed"
-    r"|^panic: |^Exception in thread|ninja: build stopped|^error: could not compile|Failed to compile",
+    # what test runners count
+    rf"\b[1-9]\d*\)? (?:tests? |examples?,? |specs? |suites? |assertions? )?{FAILED_WORD}\b",
+    rf"(?:{FAILED_WORD}|{ERROR_WORD})[ \t]*[:：=][ \t]*[1-9]\d*\b",
+    r"[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{0,12}(?:失败|失敗|실패)",
+    r"Failures?: [1-9]|Errors?: [1-9]|\b[1-9]\d* (?:errors?|problems? \([1-9])|^[Ff]ound [1-9]\d* errors?\b",
+    # how they name what failed
+    r"^FAILED[ (]|FAILED \(|^FAIL(?:ED)?\b[:!]?(?:\s|$)|^[ \t]*--- FAIL|^not ok \d+|^ERRORS?!",
+    r"^ERROR (?:in|at|collecting|-) ?|^\*\* \(\w+(?:\.\w+)*(?:Error)?\)",
+    # compilers and checkers, by code or by place
+    rf"\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b|^error(?:\[E\d+\])?: ",
+    rf"[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?{ERROR_WORD}\b|^error: could not compile",
+    # builds and programs that ended
+    r"^(?:npm|yarn|pnpm) ERR!|^npm error|^(?:g?make)(?:\[\d+\])?: \*\*\* |^CMake Error|ninja: build stopped",
+    r"BUILD FAILED|Build failed|Compilation failed|Failed to compile",
+    r"^Traceback \(most recent call last|^panic: |^Exception in thread",
     flags=re.MULTILINE,
 )
+"""What a failed test run, check or build says, in one of its lines."""
 _NOT_FAILED = re.compile(
     r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b|^.*\b0 remaining\b.*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _CRASH = Phrases(
-    r"^Traceback \(most recent call last|^(?:fatal|error): |^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* "
-    r"|^panic: "
-    r"|^Exception in thread|^Unhandled|^Uncaught |Segmentation fault|^E: |^ERROR: |^(?:\w+\.)*\w+(?:Error|Exception): "
-    rf"|^(?:Syntax|Parse) error|^BUILD FAILED|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b|\(core dumped\)"
-    rf"|^thread '.{{0,80}}' panicked"
-    r"|^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)"
-    rf"|^Error (?:opening|parsing|reading|writing|loading|while|occurred)\b"
-    rf"|^{ERROR_WORD}\s?[:：]|^\+ CategoryInfo\s+: |^\*\* \(\w+",
+    # exceptions that nobody caught
+    r"^Traceback \(most recent call last|^(?:\w+\.)*\w+(?:Error|Exception): |^\*\* \(\w+",
+    r"^Exception in thread|^Unhandled|^Uncaught |^panic: |^thread '.{0,80}' panicked",
+    r"^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)|^\+ CategoryInfo\s+: ",
+    r"Segmentation fault|\(core dumped\)",
+    # the word "error" where a program puts it
+    rf"^(?:fatal|error): |^E: |^ERROR: |^{ERROR_WORD}\s?[:：]|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b",
+    r"^Error (?:opening|parsing|reading|writing|loading|while|occurred)\b|^(?:Syntax|Parse) error",
+    r"^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* |^BUILD FAILED",
     flags=re.MULTILINE,
 )
+"""How a program of any sort ends badly, in one of its lines."""
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
 _SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
 _OWN_WORDS = re.compile(
@@ -103,13 +108,22 @@ _HARNESS = re.compile(
 _CUT_SHORT = re.compile(r"^.*(?:broken pipe|EPIPE|: write error).*$\n?", re.IGNORECASE | re.MULTILINE)
 # An agent's own commands in its shell, and what they say instead of doing it.
 _OWN_COMMANDS = frozenset(
-    ["open", "goto", "scroll_up", "scroll_down", "edit", "create", "search_file", "search_dir", "find_file"]
+    [
+        *("open", "goto", "scroll_up", "scroll_down", "edit", "create", "search_file", "search_dir", "find_file"),
+        "str_replace_editor",
+    ]
 )
 _NOT_DONE = re.compile(
     r"\A\W*(?:(?:error: )?(?:file|directory) [^\n]{1,300} not found|no file open|usage: |invalid )[^\n]*\Z",
     re.IGNORECASE,
 )
 _RUN_BY_FIND = re.compile(r"\s-(?:exec|execdir|ok) (\w+)")
+BROKEN_BY_EDIT = re.compile(
+    r"^New problems detected after saving.*^- \[[^\]\n]*Error\] Line \d+: [^\n]*(?:syntax error|unexpected token"
+    r"|(?:['\"\])};]|declaration|statement|expression|identifier)\W* expected)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+"""What an editor says of a file that was saved and can no longer be parsed."""
 _BARE_TAG = re.compile(r"</?[\w-]+>")
 _HARNESS_ROW = re.compile(r"\W*(?:the |last |command|execution|process|tool|error|bash|shell|timed out)", re.IGNORECASE)
 _ABOUT_ARGUMENTS = re.compile(r"\b(?:json|arguments?|parameters?|pars(?:e|ed|ing)|malformed)\b", re.IGNORECASE)
@@ -119,7 +133,7 @@ _EDGE = 6000
 
 def fails_in_text(evidence: Evidence) -> bool:
     """Whether an unflagged result shows by its text that the call failed."""
-    opening, broken = evidence.opening, evidence.call.parse_error
+    opening, broken = evidence.opening, broken_arguments(evidence.call)
     if broken is not None and (broken[:_FIRST_WORDS] in evidence.text or _speaks_of_arguments(evidence.text)):
         return True
     untold = evidence.result.is_error is None
@@ -133,6 +147,8 @@ def fails_in_text(evidence: Evidence) -> bool:
         edges = _edges(evidence.outcome.output)
         raised = _RAISED_ALONE.fullmatch(edges.strip()) if evidence.result.is_error is None else None
         return evidence.outcome.code not in (None, 0) or bool(raised or _CELL.search(edges) or _CELL_EDIT.search(edges))
+    if evidence.kind == "edit" and BROKEN_BY_EDIT.search(evidence.text[-_EDGE:]):
+        return True
     if evidence.kind == "edit" and about_files(evidence.call):
         trusted = evidence.result.is_error is False
         return _unchanged(evidence.text, within=_FIRST_WORDS if trusted else _SHORT) or (
@@ -142,8 +158,8 @@ def fails_in_text(evidence: Evidence) -> bool:
 
 
 def _speaks_of_arguments(text: str) -> bool:
-    """Of arguments that are no JSON a short answer says so; what repaired them and went on gives what it found."""
-    return len(text) < _SHORT and _ABOUT_ARGUMENTS.search(text) is not None
+    """Of arguments that are no JSON a short answer says so, or none; what repaired them gives what it found."""
+    return not text.strip() or (len(text) < _SHORT and _ABOUT_ARGUMENTS.search(text) is not None)
 
 
 def failed_summary(line: str, text: str) -> bool:

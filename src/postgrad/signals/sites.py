@@ -26,6 +26,7 @@ from postgrad.core.message import ToolCall
 from postgrad.core.trace import Feedback, Step, Trace
 from postgrad.signals.corrections import user_edit
 from postgrad.signals.decisions import follow_up, is_refusal, verdict_on_refusal
+from postgrad.signals.edits import edit_at_fault
 from postgrad.signals.endings import run_outcome
 from postgrad.signals.event_sites import event_sites
 from postgrad.signals.evidence import Evidence
@@ -35,13 +36,12 @@ from postgrad.signals.recoveries import find_recovery
 from postgrad.signals.repeats import mark_repeats
 from postgrad.signals.rules import Finding, judge
 from postgrad.signals.site import LEARNABLE, Site
-from postgrad.signals.test_runs import judge_run, reproduces
+from postgrad.signals.test_runs import judge_run, reproduces, shows_bug
+from postgrad.signals.unchanged import without_effect
 
 __all__ = ["LEARNABLE", "Site", "find_sites"]
 
 MALFORMED_KINDS = frozenset({"malformed", "malformed_json", "malformed_call", "parse_error", "invalid_json"})
-
-_SPEAKS = 2  # results with words, before a result without any says something
 
 
 def find_sites(trace: Trace) -> list[Site]:
@@ -110,13 +110,22 @@ def _malformed(history: History, step: Step, call: ToolCall) -> list[Site]:
 
 def _judged(history: History, step: Step, evidence: Evidence, finding: Finding) -> Site:
     site = _site(history, step, evidence, finding)
-    runs = finding.kind in ("test_failed", "check_failed")
-    shows_bug = finding.kind == "tool_error" and evidence.line is not None and reproduces(evidence.line)
-    if finding.verdict == "real" and (runs or shows_bug):
-        verdict, blamed = judge_run(history, evidence, step=step.index)
-        kind = "repro_failed" if shows_bug else finding.kind
-        site = msgspec.structs.replace(site, kind=kind, verdict=verdict, step=blamed)
+    if finding.verdict == "real" and finding.kind in ("test_failed", "check_failed", "tool_error"):
+        site = _blamed(history, step, evidence, site)
     return msgspec.structs.replace(site, recovery_step=find_recovery(history, step, evidence.call))
+
+
+def _blamed(history: History, step: Step, evidence: Evidence, site: Site) -> Site:
+    """A failed run is the fault of what was edited before it, and may be meant to fail."""
+    command = site.kind == "tool_error"
+    if not command or (evidence.line is not None and reproduces(evidence.line)):
+        verdict, blamed = judge_run(history, evidence, step=step.index)
+        kind = "repro_failed" if command else site.kind
+        return msgspec.structs.replace(site, kind=kind, verdict=verdict, step=blamed)
+    if shows_bug(history, evidence, step):
+        return msgspec.structs.replace(site, kind="repro_failed", verdict="expected")
+    edited = edit_at_fault(history, evidence, step=step.index)
+    return site if edited is None else msgspec.structs.replace(site, kind="check_failed", step=edited)
 
 
 def _site(history: History, step: Step, evidence: Evidence, finding: Finding) -> Site:
@@ -155,8 +164,8 @@ def _edited_by_user(history: History, step: Step, evidence: Evidence) -> list[Si
 
 
 def _without_effect(history: History, step: Step, evidence: Evidence) -> list[Site]:
-    """An edit that says nothing, by a tool that says what it did at other times in the same run."""
-    if evidence.kind != "edit" or evidence.text.strip() or history.times_spoken(evidence) < _SPEAKS:
+    """An edit that changed nothing, which no flag and no complaint tells."""
+    if not without_effect(history, evidence):
         return []
     return [_site(history, step, evidence, Finding("no_effect", "real", "silent_failure/2"))]
 

@@ -62,7 +62,8 @@ NO_SUCH_FILE = Phrases(
 )
 
 NOT_FOUND = Phrases(
-    r"\bnot found\b|\bno (?:such )?\w+ (?:was |were )?found\b|nicht gefunden|introuvable|no encontrad|não encontrad"
+    r"\bnot[ _]found\b|\bno (?:such )?\w+ (?:was |were )?found\b"
+    r"|\bno (?:\w+ ){1,3}(?:with|for|by|named|matching)\b|nicht gefunden|introuvable|no encontrad|não encontrad"
     r"|non trovat|не найден|未找到|找不到|見つかりません|찾을 수 없",
 )
 
@@ -96,7 +97,7 @@ NOTHING_TO_DO = Phrases(
     r"nothing to commit|nothing added to commit|already exists|no such process"
     r"|cannot create directory .{1,300}: File exists|mkdir: .{1,300}: File exists"
     r"|already up[- ]to[- ]date|no changes added to commit|no stash entries found|no local changes to save"
-    r"|no process found|needed a single revision",
+    r"|no process found|needed a single revision|\balready_(?!in_use)\w+",
     r"nichts zu committen|existiert bereits|bereits aktuell|rien à valider|existe déjà|déjà à jour",
     r"nada para (?:hacer commit|enviar|confirmar)|ya existe|já existe|esiste già|нечего коммитить|уже существует",
     r"无文件要提交|無檔案要提交|没有要提交|已存在|已经存在|已經存在"
@@ -110,6 +111,11 @@ NETWORK_DOWN = Phrases(
     r"\b(?:ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b|connection (?:timed out|reset by peer|aborted)",
     r"failed to (?:fetch|establish a new connection)|unable to (?:connect to|access) (?:the )?(?:'?https?://|remote"
     r"|server)",
+    r"network-related or instance-specific error"
+    r"|remote name could not be resolved|unable to verify the (?:first|leaf) certificate|GOPROXY=off"
+    r"|lost connection to|server has gone away|connection (?:was )?(?:lost|closed|dropped)\b|upstream connect error"
+    r"|socket hang up|error (?:when |while )?(?:performing|making|sending) (?:the |a )?request",
+    r"\b(?:api|service|server|cluster|endpoint|backend) (?:is )?(?:not|currently not) (?:available|reachable|ready)\b",
     r"tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
     r"|max retries exceeded|certificate (?:has expired|is not (?:yet )?valid)|self[- ]signed certificate",
     r"unable to locate package|some index files failed to download|unable to fetch some archives",
@@ -126,10 +132,12 @@ NETWORK_DOWN = Phrases(
 BUSY_OR_LIMITED = Phrases(
     r"(?:status(?: code)?|http(?:/\d(?:\.\d)?)?|error|code|returned error)\W{0,3}(?:429|5\d\d)\b",
     r"\b(?:429 too many requests|50[0234] (?:internal|bad gateway|service|gateway))",
-    r"overloaded\W{1,3}529\b|\b529\b.{0,20}overloaded|too many requests|overloaded_error"
+    r"overloaded\W{1,3}529\b|\b529\b.{0,20}overloaded|too[ _]?many[ _]?requests|overloaded_error"
     r"|rate[ _-]?limit(?:ed|ing)?\b.{0,40}(?:exceed|reach|hit|error|retry)"
     r"|quota (?:exceeded|exhausted)",
-    r"rate_limit_(?:error|exceeded)|resource_exhausted|service unavailable|server (?:is )?overloaded"
+    r"rate_limit_(?:error|exceeded)|\brate_?limited\b|resource_exhausted|service[ _]unavailable|\bconflict_error\b"
+    r"|server (?:is )?overloaded"
+    r"|encountered an (?:unexpected|internal) (?:condition|error)"
     r"|insufficient_quota",
     r"请求过于频繁|請求過於頻繁|速率限制|リクエストが多すぎます",
 )
@@ -151,6 +159,13 @@ MISSING_SYSTEM_PART = Phrases(
     r"could not find a package configuration file|by not providing \"find\w+\.cmake\"|could not load cache",
     r"was not found in the pkg-config|fatal error: \S+\.h(?:pp)?: |cannot find -l\w|library not found for -l"
     r"|ld: library",
+    r"requires? elevation|run as administrator|elevated (?:permissions|privileges)|cannot open \S+ service on computer"
+    r"|no (?:connected )?devices?(?:/emulators)?(?: (?:found|attached|connected)|!)",
+    r"\bE40[13]\b|403 Forbidden - (?:GET|PUT)|blocked by (?:\w+ ){0,2}(?:proxy|firewall)",
+    r"unable to find utility|executable file not found in",
+    r"please tell me who you are|author identity unknown|unable to auto-detect email address",
+    r"unable to create '.{1,300}\.lock': (?:operation not permitted|permission denied|read-only)",
+    r"session (?:has )?expired|expired or invalid session|INVALID_SESSION_ID",
     r"no matching distribution found|could not find a version that satisfies|externally-managed-environment",
     r"NoSuchModuleError|can't load plugin|no tty present|a (?:terminal|password) is required|are you root\b"
     r"|must be run as root",

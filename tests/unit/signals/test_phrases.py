@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postgrad.signals import environment, fault_texts, rules, silent, wordings
+from postgrad.signals import asking, environment, fault_texts, rules, silent, wordings
 from postgrad.signals.phrases import _FOLDED, Phrases, alternatives, needles
 
 TABLES = {name: value for name, value in vars(wordings).items() if isinstance(value, Phrases)}
 TABLES |= {f"fault {kind}": value for kind, value in fault_texts._PATTERNS}
 TABLES |= {"summary": silent.SUMMARY, "crash": silent._CRASH, "server": environment._LOCAL_SERVER}
-TABLES |= {"hook": rules._COMMIT_HOOK, "suggests": rules._SUGGESTS, "usage": rules._USAGE}
+TABLES |= {"hook": rules._COMMIT_HOOK, "suggests": asking.SUGGESTS, "usage": rules._USAGE}
 
 
 @pytest.mark.parametrize(

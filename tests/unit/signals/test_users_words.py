@@ -19,6 +19,9 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
         "그건 아니고 README를 고쳐",
         "Please use pnpm",
         "use the other file please",
+        "sorry, go ahead but use pnpm",
+        "do it in one query",
+        "wait, use the other port",
     ],
 )
 def test_words_on_the_work_after_a_refusal_correct_it(words: str) -> None:
@@ -29,6 +32,16 @@ def test_words_on_the_work_after_a_refusal_correct_it(words: str) -> None:
     "words",
     [
         *("weiter", "continúa", "продолжай", "続けて", "ok", "continue please", "go on, thanks", "weiter bitte"),
+        *(
+            "sorry, misclicked. go ahead",
+            "ok, do it",
+            "oops, wrong key, continue",
+            "yes, go ahead with it",
+            "mach weiter",
+            "wait, let me check something",
+            "back in 5, phone",
+            "chwila, muszę coś sprawdzić",
+        ),
         *("<command-name>/clear</command-name>", "/compact"),
     ],
 )
