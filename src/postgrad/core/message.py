@@ -31,6 +31,11 @@ class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True
     encrypted: str | None = None
 
 
+def _no_json(word: str) -> None:
+    """Python reads NaN and Infinity, which JSON does not have, and nobody else."""
+    raise ValueError(f"{word} is no JSON")
+
+
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
     """One call. `id` is unique in its trace; `provider_id` is the provider's, which need not be."""
 
@@ -45,7 +50,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
     def from_raw(cls, *, id: str, name: str, raw: str, provider_id: str | None = None) -> ToolCall:
         """Parse an argument string; what does not parse to an object is kept with `parse_error`."""
         try:
-            value = json.loads(raw) if raw.strip() else {}
+            value = json.loads(raw, parse_constant=_no_json) if raw.strip() else {}
         except (ValueError, RecursionError) as error:
             return cls(id, name, raw, None, str(error), provider_id)
         if too_deep(value):

@@ -81,7 +81,7 @@ def agree(replayed: ReplayedStep, *, same_text: SameText = exact) -> Agreement |
     ranked = clusters.ranked()
     if not ranked:
         return faults[0] if faults else "no_answer"
-    best, voters = ranked[0], sum(map(len, ranked)) + len(faults)
+    best, voters = ranked[0], sum(map(len, ranked)) + sum(fault != "empty" for fault in faults)
     if len(ranked) > 1 and len(ranked[1]) == len(best):
         return "tie"
     if len(best) < max(2, math.ceil(voters / 2)):
@@ -102,7 +102,7 @@ def action_of(replayed: ReplayedStep, teacher: str) -> Agreement | Drop:
     forms = [
         normal_form(said.answer.message, replayed.ask.tools)
         for said in replayed.answers.values()
-        if said.answer.message is not None
+        if said.answer.message is not None and invalid_reason(said.answer.message, ()) != "empty"
     ]
     same = normal_form(found.action, replayed.ask.tools)
     return msgspec.structs.replace(found, share=forms.count(same) / len(forms))

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from postgrad.core.errors import MissingDependency
 from postgrad.core.message import Message, Tool, ToolCall
 
-CUT_OFF = ("length", "max_tokens")
-"""Stop reasons of an action that hit its limit; learnt, it would teach to stop in the middle."""
+CUT_OFF = ("length", "max_tokens", "model_context_window_exceeded", "content_filter", "refusal", "pause_turn")
+"""Stop reasons of an action that a limit or a filter cut; learnt, it would teach to stop in the middle."""
 Invalid = Literal["empty", "malformed_json", "unknown_tool", "against_schema", "unusable_schema"]
 
 

@@ -30,3 +30,9 @@ def test_nan_is_not_null() -> None:
     """JSON has no NaN: msgspec writes null for it."""
     nan, null = (Message("assistant", (ToolCall("c", "t", "{}", {"a": [value]}),)) for value in (math.nan, None))
     assert nan.id != null.id
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_does_not_have_are_no_arguments(word: str) -> None:
+    call = ToolCall.from_raw(id="c", name="t", raw=f'{{"days": {word}}}')
+    assert (call.arguments, call.parse_error) == (None, f"{word} is no JSON")

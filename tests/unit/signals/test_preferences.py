@@ -61,9 +61,17 @@ def test_reasons_for_no_pair(answers: list[Message | None], reason: str) -> None
     assert (made.record, made.dropped) == (None, reason)
 
 
+@pytest.mark.parametrize("stop", ["length", "max_tokens", "content_filter", "refusal"])
+def test_an_answer_that_was_cut_off_is_nobodys_action(stop: str) -> None:
+    said = {name: TeacherAnswer(Answer(ROME, name, stop_reason=stop), "network") for name in "abc"}
+    (made,) = build_pairs([replace(replayed({}), answers=said)])
+    assert (made.record, made.dropped) == (None, "truncated")
+
+
 def test_invalid_answers_vote_against_and_abstentions_do_not_vote() -> None:
-    """Rome twice, broken twice, one silent: N = 4, the two broken ones form no cluster, share 2 / 4."""
-    found = agree(replayed({"a": ROME, "b": ROME, "c": BROKEN, "d": BROKEN, "e": None}))
+    """Rome twice, broken twice, two silent, one of them with an answer of nothing: N = 4, the two broken ones form no
+    cluster, share 2 / 4."""
+    found = agree(replayed({"a": ROME, "b": ROME, "c": BROKEN, "d": BROKEN, "e": None, "f": act(Text(" "))}))
     assert isinstance(found, Agreement)
     assert found.share == 0.5
 
