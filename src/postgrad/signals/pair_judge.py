@@ -142,10 +142,13 @@ _LETTER = tuple(
     for pattern in (
         r"^\W*([ABTabt])\W*$",
         r"[:=\n]\W*([ABT])\W*$",
-        r"^\W*([ABT])(?:\W*[.,:;)\n*-]|\s+(?:is|seems|looks)\b)",
+        r"^\W*([ABT])\W*[.,:;)\n*-]",
     )
 )
 """A verdict set off from other words: alone, at the end, at the beginning."""
+_BETTER = re.compile(
+    r"\b([AB])\s+(?:is|was|seems|looks)\s+(not\s+)?(?:\w+\s+)?(?:better|best|preferable|superior|stronger|correct|right)\b"
+)
 _NAMED = re.compile(r"\b(?:([BT])\b|(A)\b(?!\s+[a-z]))")  # "A careful look" names nothing
 
 
@@ -155,6 +158,9 @@ def _letter(answer: Answer) -> str:
     for pattern in _LETTER:
         if found := pattern.search(text):
             return found[1].upper()
+    if praised := set(_BETTER.findall(text)):
+        [(letter, negated), *others] = praised
+        return "" if negated or others else str(letter)
     named = {one or other for one, other in _NAMED.findall(text)}
     return named.pop() if len(named) == 1 else ""
 

@@ -55,7 +55,12 @@ def test_a_pair_that_two_families_confirm_is_kept_and_says_so() -> None:
         ("Both call the tool, and B with the right city", "B"),
         ("Compare A with B first.\n\nAnswer: T", "T"),
         ("A good case can be made", ""),
-        ("Option B is better than A", ""),
+        ("Option B is better than A", "B"),
+        ("Action A is better.", "A"),
+        ("B seems clearly preferable to A", "B"),
+        ("A is worse than B", "B"),
+        ("A is not better than B", ""),
+        ("A is better at first sight, but B is better", ""),
         ("", ""),
     ],
 )
