@@ -1,9 +1,10 @@
 """The normal form of a shell line, as far as it is safe: spacing and needless quotes do not count, meaning does.
 
 A word whose every character stands for itself counts by these characters, however it was quoted: ``ls  "a b"`` is
-``ls 'a b'``. A word with an expansion, a pattern, a backslash or a comment counts as it was written, so that ``$HOME``
-and ``'$HOME'`` stay apart. Line ends separate like ``;``. Lines with here-documents count as they stand. Not covered:
-order of options, equal commands in other words.
+``ls 'a b'``, and ``a='1' run`` is ``a=1 run`` (but not ``'a=1' run``, which assigns nothing). A word with an expansion,
+a pattern, a backslash or a comment counts as it was written, so that ``$HOME`` and ``'$HOME'`` stay apart. Line ends
+separate like ``;``. Lines with here-documents count as they stand. Not covered: order of options, equal commands in
+other words.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _PART = re.compile(
 _EXPANDED = re.compile(r"[$`\\!]")  # means something between double quotes
 _SPECIAL = re.compile(r"[$`*?\[\]{}~!#\\=^%]")  # means something, somewhere, outside of quotes
 _OPTION = re.compile(r"--?[\w-]+=[\w./:,@+-]*")  # there `=` is an ordinary character
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")  # the start of an assignment, as long as it is not quoted
 _STREAM = re.compile(r"\d+|\{\w+\}")
 _KEYWORDS = frozenset(
     {
@@ -92,13 +94,22 @@ def _operator(written: str, before: list[str]) -> list[str]:
 
 
 def _closed(parts: list[tuple[str, str]]) -> list[str]:
-    """A word: ``is TEXT`` where it stands for its text, ``as WRITTEN`` where it does not."""
+    """A word: ``is TEXT`` where it stands for its text, ``set NAME=TEXT`` also, ``as WRITTEN`` where it does not."""
     if not parts:
         return []
+    name = _ASSIGNED.match(parts[0][1]) if parts[0][0] == "plain" else None
+    if name:
+        value = [("plain", parts[0][1][name.end() :]), *parts[1:]]
+        if not any(_means_more(kind, text) for kind, text in value):
+            return [f"set {name[0]}{_bare(value)}"]
     written = "".join(text for _, text in parts)
     if any(_means_more(kind, text) for kind, text in parts) or (len(parts) == 1 and written in _KEYWORDS):
         return [f"as {written}"]
-    return ["is " + "".join(text if kind == "plain" else text[1:-1] for kind, text in parts)]
+    return [f"is {_bare(parts)}"]
+
+
+def _bare(parts: list[tuple[str, str]]) -> str:
+    return "".join(text if kind == "plain" else text[1:-1] for kind, text in parts)
 
 
 def _means_more(kind: str, text: str) -> bool:

@@ -31,7 +31,7 @@ from postgrad.core.trace import Request, Trace
 from postgrad.traces import redact_pii
 from postgrad.traces.pool import MessagePool
 from postgrad.traces.redact_rules import CREDENTIAL_KEYS, MARK, RULES, benign
-from postgrad.traces.redact_sieve import may_hold_secret
+from postgrad.traces.redact_sieve import SCANNER, suspected
 
 ValueT = TypeVar("ValueT")
 
@@ -139,6 +139,7 @@ class Redactor:
 
     def _call(self, call: ToolCall) -> ToolCall:
         """Redact the parsed arguments; the raw string keeps its bytes where that gives the same object."""
+        call = msgspec.structs.replace(call, id=self._text(call.id))  # as in its result, or the two part
         if call.arguments is None:
             return msgspec.structs.replace(call, arguments_raw=self._text(call.arguments_raw))
         arguments = self._walk(call.arguments)
@@ -225,14 +226,15 @@ def _scanned_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 def _secrets(text: str) -> Iterator[tuple[str, str]]:
     """Rule and secret of every find, our rules first: they name the kind more exactly than a generic one."""
-    if not may_hold_secret(text):
-        return
-    lower = text.lower()
-    for rule, words, pattern in RULES:
-        if any(word in lower for word in words):
+    held = suspected(text)
+    lower = text.lower() if held is None else ""
+    for number, (rule, words, pattern) in enumerate(RULES):
+        if any(word in lower for word in words) if held is None else number in held:
             for match in pattern.finditer(text):
                 if not benign(rule, match["secret"]):
                     yield rule, match["secret"]
+    if held is not None and SCANNER not in held:
+        return
     # The engine reads a C string in UTF-8: a NUL would end the scan, a lone surrogate cannot be passed.
     for find in betterleaks.scan_string(_SURROGATE.sub(" ", text)):
         secret = find.secret

@@ -1,9 +1,9 @@
 """A sieve before the secret scanner: most texts cannot hold a secret, and that can be known forty times faster.
 
 The scanner (betterleaks, in Go) looks at some 6 MB/s. All its rules are regular expressions, and hyperscan tells at
-some 200 MB/s whether any of them, or of ours, may match; it may say yes too often, never no. So only what it lets
-through is scanned, and the finds are the same. The scanner's rules are read from its own library, where its
-configuration is embedded, so that the two cannot disagree.
+some 200 MB/s which of them, and of ours, may match; it may name too many, never too few. So the scanner sees only what
+one of its rules may match, each rule of ours only what it may match itself, and the finds are the same. The scanner's
+rules are read from its own library, where its configuration is embedded, so that the two cannot disagree.
 
 Compiling the rules takes some ten seconds and is done once a machine, when there is much to read (`prepare`); the
 result lies in the cache folder. Without it, without hyperscan, or with a scanner whose rules are not found, everything
@@ -38,14 +38,18 @@ _FOLDED: Final = ("\u017f", "\u212a")
 _OURS: Final = tuple(pattern.pattern.encode() for _, _, pattern in RULES)
 
 
-def may_hold_secret(text: str) -> bool:
-    """Whether the scanner or a rule of ours could find something in `text`; True where that is not known."""
+SCANNER: Final = len(RULES)
+"""Stands for all rules of the scanner."""
+
+
+def suspected(text: str) -> set[int] | None:
+    """Which rules could find something in `text`: places in `RULES`, and `SCANNER`; None where that is not known."""
     database = _compiled()
     if database is None or (not text.isascii() and any(letter in text for letter in _FOLDED)):
-        return True
-    found: list[int] = []
+        return None
+    found: set[int] = set()
     database.scan(text.encode("utf-8", "replace"), match_event_handler=_note, context=found)
-    return bool(found)
+    return found
 
 
 def prepare() -> None:
@@ -62,10 +66,10 @@ def prepare() -> None:
     database = hyperscan.Database()
     flags = hyperscan.HS_FLAG_SINGLEMATCH | hyperscan.HS_FLAG_PREFILTER
     ours = hyperscan.HS_FLAG_DOTALL | hyperscan.HS_FLAG_MULTILINE  # fit more than our rules ask for
-    expressions = [*expressions, *_OURS]
-    several = [flags] * (len(expressions) - len(_OURS)) + [flags | ours] * len(_OURS)
+    numbers = [*range(len(_OURS)), *[SCANNER] * len(expressions)]
+    several = [flags | ours] * len(_OURS) + [flags] * len(expressions)
     try:
-        database.compile(expressions=expressions, ids=list(range(len(expressions))), flags=several)
+        database.compile(expressions=[*_OURS, *expressions], ids=numbers, flags=several)
         write_bytes(path, hyperscan.dumpb(database))
     except (hyperscan.error, OutsideFailure) as error:
         note(f"the search for secrets stays slow: {error}")
@@ -104,7 +108,7 @@ def _path() -> Path | None:
     except ModuleNotFoundError:
         return None
     status = _library().stat()
-    parts = (betterleaks.__version__, status.st_size, engine, platform.machine(), platform.system(), _OURS)
+    parts = (betterleaks.__version__, status.st_size, engine, platform.machine(), platform.system(), _OURS, SCANNER)
     return cache_dir() / f"secret-sieve-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.hs"
 
 
@@ -114,5 +118,5 @@ def _library() -> Path:
     return found[0] if found else Path(betterleaks.__file__)
 
 
-def _note(rule: int, start: int, end: int, flags: int, found: list[int]) -> None:
-    found.append(rule)
+def _note(rule: int, start: int, end: int, flags: int, found: set[int]) -> None:
+    found.add(rule)

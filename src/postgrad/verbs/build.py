@@ -25,7 +25,7 @@ CONFIG = BuildConfig
 
 
 def run(config: BuildConfig, out: Path) -> dict[str, Any]:
-    """Write records.jsonl and count what became of everything.
+    """Write records.jsonl, count what became of everything, and say in sent.json what models were told.
 
     Raises:
         ConfigError: the inputs cannot feed what is to be built.
@@ -40,21 +40,25 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
     for kind, need in lacking.items():
         note(f"no {kind} rows: they need {need}")
     redactor = Redactor()
-    rows = RowMaker(config, Models(config, out), redactor.redact)
+    models = Models(config, out)
+    rows = RowMaker(config, models, redactor.redact)
     counts: Counter[str] = Counter()
     drops: dict[str, Counter[str]] = {}
     kept: dict[str, Record] = {}
-    for kind, made in rows.of(kinds):
-        if made.record is None:
-            drops.setdefault(kind, Counter())[made.dropped or "unknown"] += 1
-            continue
-        record = redactor.redact(made.record)
-        key = row_content(record)
-        if key in kept:
-            drops.setdefault(kind, Counter())["duplicate"] += 1
-            continue
-        kept[key] = record
-        counts[kind] += 1
+    try:
+        for kind, made in rows.of(kinds):
+            if made.record is None:
+                drops.setdefault(kind, Counter())[made.dropped or "unknown"] += 1
+                continue
+            record = redactor.redact(made.record)
+            key = row_content(record)
+            if key in kept:
+                drops.setdefault(kind, Counter())["duplicate"] += 1
+                continue
+            kept[key] = record
+            counts[kind] += 1
+    finally:
+        sent = models.record_sent()
     write_records(out / RECORDS, kept.values())
     if not kept:
         why = "what is told of each kind says why"
@@ -62,6 +66,7 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
     return _result(rows, out, list(kept.values()), counts, drops, kinds) | {
         "left_out": lacking,
         "redactions": dict(sorted(redactor.counts.items())),
+        "sent": str(sent) if sent is not None else None,
     }
 
 

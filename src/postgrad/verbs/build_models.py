@@ -1,7 +1,7 @@
 """The models that `build` asks: judges of pairs, the judge of texts, the writer of hints. All of them are teachers.
 
 They go through the same gateway as a replay's teachers: redaction, budget, prices, a cache in the run folder (so that a
-second build pays for nothing), calls.jsonl.
+second build pays for nothing), calls.jsonl, sent.json.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.errors import ConfigError, OutsideFailure
+from postgrad.core.files import write_json
 from postgrad.run.nearest import nearest
 from postgrad.run.plugins import resolve
 from postgrad.signals.hint_writer import HintWriter
@@ -21,9 +22,11 @@ from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.budget import BudgetReached
 from postgrad.teachers.failures import UNREACHED
 from postgrad.teachers.relay import Relay
-from postgrad.teachers.replay import no_hint
+from postgrad.teachers.replay import Teacher, no_hint
+from postgrad.teachers.report import what_was_sent
 from postgrad.traces.redact import Redactor
 from postgrad.verbs.build_config import BuildConfig
+from postgrad.verbs.replay import SENT
 from postgrad.verbs.teacher_config import TeacherConfig
 from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
@@ -59,6 +62,7 @@ class Models:
     def __init__(self, config: BuildConfig, out: Path) -> None:
         self._config, self._out = config, out
         self._setting: Setting | None = None
+        self._asked: dict[str, Teacher] = {}
 
     def judges(self) -> list[PairJudge]:
         """The judges of pairs.
@@ -106,6 +110,14 @@ class Models:
             return 0.0
         return sum(line.cost for line in self._setting.gateway.journal.this_run())
 
+    def record_sent(self) -> Path | None:
+        """Write down what went where, as a replay does; None where no model was needed."""
+        if self._setting is None:
+            return None
+        path = self._out / SENT
+        write_json(path, what_was_sent(self._asked.values(), self._setting.gateway.journal))
+        return path
+
     def _named(self, name: str) -> TeacherConfig:
         known = {config.name: config for config in self._config.models.teachers}
         if name not in known:
@@ -117,6 +129,7 @@ class Models:
         if self._setting is None:
             self._setting = self._made()
         (teacher,) = make_teachers([config], self._setting)
+        self._asked[teacher.name] = teacher
         return Within(teacher.actor)
 
     def _made(self) -> Setting:

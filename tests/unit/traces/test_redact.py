@@ -18,6 +18,7 @@ from postgrad.traces.redact import Redactor
 
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx\nabc\n-----END RSA PRIVATE KEY-----"
+CUT = "-----BEGIN PRIVATE KEY-----\n" + "J5lByNt5TPiKEuor" * 4 + "\n" + "kNx5MYjCPC1zaPLv" * 4
 SECRETS = [
     ("github-pat", f"git clone https://x@{{}}.example/{GITHUB}", GITHUB),
     ("github-pat", f"token {GITHUB}.", GITHUB),
@@ -31,6 +32,29 @@ SECRETS = [
     ("private-key", f"cat id_rsa\n{KEY}\n$", KEY),
     ("url-password", "postgres://admin:s3cr3tpw@db.local/x", "s3cr3tpw"),
     ("env-secret", "A=1\nDB_PASSWORD=correct-horse-9\nB=2", "correct-horse-9"),
+    ("password", 'password: "Zt9xQ2mVb7!#" # db', "Zt9xQ2mVb7!#"),
+    ("password", 'db_password = "pkRzoxePCdOh05gm29mcKjZD"', "pkRzoxePCdOh05gm29mcKjZD"),
+    ("password", '{\\"password\\": \\"Zt9xQ2mVb7\\"}', "Zt9xQ2mVb7"),
+    ("password", "Passwort: MXvsGz60Ky9hxs fertig", "MXvsGz60Ky9hxs"),
+    ("password", "Server=x;User Id=sa;Password=ZHVJ3cffqwAs47D;", "ZHVJ3cffqwAs47D"),
+    ("assigned-secret", "SECRET_KEY = 'django-insecure-4gWZuKI5si(RndAe*q'", "django-insecure-4gWZuKI5si(RndAe*q"),
+    ("assigned-secret", 'accessToken: "q9w8e7r6t5y4u3i2o1p0"', "q9w8e7r6t5y4u3i2o1p0"),
+    ("url-token", "GET /v1?access_token=ErbdgVK0lE89hxt9&x=1", "ErbdgVK0lE89hxt9"),
+    ("cli-secret", "tool --token tfcbIU3oyG3s6apz run", "tfcbIU3oyG3s6apz"),
+    ("cli-secret", "tool --admin-token='tfcbIU3oyG3s' run", "tfcbIU3oyG3s"),
+    ("cli-secret", "mysql -u root -p4VKW0y1tpQ3J db", "4VKW0y1tpQ3J"),
+    ("cli-secret", "sshpass -p 4VKW0y1tpQ3J ssh h", "4VKW0y1tpQ3J"),
+    ("netrc", "machine x.example.com\n  login ada\n  password d61RoSHqZlBk", "d61RoSHqZlBk"),
+    ("cookie", "Cookie: theme=dark; session=xwM55dkAiByZzlcY; lang=de", "xwM55dkAiByZzlcY"),
+    ("cookie", "Set-Cookie: sessionid=xwM55dkAiByZzlcY; Path=/", "xwM55dkAiByZzlcY"),
+    ("discord-webhook", f"https://discord.com/api/webhooks/419991148013970333/{'aB3-_x' * 11}", "aB3-_x" * 11),
+    ("private-key", f"{CUT}\n\nnext", CUT),
+    ("private-key", "key: " + CUT.replace("\n", "\\n") + '" cut', CUT.replace("\n", "\\n")),
+    ("private-key", f"{CUT}\nabc", f"{CUT}\nabc"),
+    ("password-hash", f"ada:$2y$10${'aB3./' * 10}abc", f"$2y$10${'aB3./' * 10}abc"),
+    ("password-hash", f"root:$6$salt1234${'aB3./' * 17}a:19000:0", f"$6$salt1234${'aB3./' * 17}a"),
+    ("gcp-private-key-id", f'"private_key_id": "{"5515c5d368" * 4}"', "5515c5d368" * 4),
+    ("aws-secret-key", f"aws_secret_access_key = {'I4pShZ/+9a' * 4} end", "I4pShZ/+9a" * 4),
     ("slack-token", None, "xoxb-1234567890-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx"),
 ]
 
@@ -50,6 +74,41 @@ BENIGN = [
     "Authorization: Bearer <token>",
     "Authorization: required for all routes",
     "password: SecretStr = Field(",
+    "password = input()",
+    'password = os.environ["DB_PASSWORD_2"]',
+    "connect(password=config.db2.password_2)",
+    "password: str",
+    'password: ""',
+    'password: "changeme"',
+    'password: "********"',
+    '{"PWD": "/home/ada1/work2", "OLDPWD": "C:\\\\ada1"}',
+    "'password' => 'required|string|min:8',",
+    'const page = {password: "#password-2"}',
+    '"password": "Password*", "passphrase": "Passphrase!"',
+    'password = "^(?=.*[A-Z]).{8,}$"',
+    'secret_key = "https://vault.example.com/v1/a1b2"',
+    'START = "-----BEGIN PRIVATE KEY-----"\nEND = "-----END PRIVATE KEY-----"',
+    'password: "your password"',
+    'password: "{{ db_password_1 }}"',
+    '"password": "password"',
+    "The password: at least 8 characters, 1 digit",
+    "?pwd=$PWD2024x and cd $OLDPWD",
+    "token = get_token()",
+    "api_token = get_token_v2(name1)",
+    'secret_key = "name-of-the-secret-v2"',
+    "tool --token $TOKEN",
+    "tool --token <token1>",
+    "tool --token get --max-tokens 4096 --api-key-file ~/.keys/a1b2c3d4e5",
+    "-p, --password string   Password",
+    "GET /v1?page_token=aaaabbbb1111&pageToken=aaaabbbb1111",
+    "GET /v1?token=258c7280-ae70-4798-800f-63464d01a85d",
+    "mysql -u root -p db1234567 && mkdir -p a1b2c3d4",
+    "machine learning with login and password reset",
+    "Cookie: theme=dark; session=none",
+    "cookie = request.cookies; session=requests.Session()",
+    "grep -c 'BEGIN PRIVATE KEY' key.pem; echo -----BEGIN PRIVATE KEY----- is its first line",
+    "awk '{print $2, $10, $6}' && echo $2b$10",
+    "https://discord.com/api/webhooks/419991148013970333",
     "class='sk-folding-cube-animation2 sk-circle'",
     "git@github.com:owner/repo.git",
     "https://example.org:8080/a@b",
@@ -112,6 +171,23 @@ def test_arguments_stay_json_and_agree_with_their_raw_string() -> None:
 def test_raw_arguments_keep_their_bytes_around_a_secret() -> None:
     call = Redactor().redact(ToolCall.from_raw(id="c", name="f", raw='{ "a":"' + GITHUB + '" ,"b": 1.0}'))
     assert call.arguments_raw == '{ "a":"<secret:github-pat:1>" ,"b": 1.0}'
+
+
+def test_secrets_in_arguments_are_found_at_their_end_too() -> None:
+    """Of the scanner's rules some want a line's end behind the secret, where an argument has a quote."""
+    call = ToolCall.from_raw(
+        id="c", name="Bash", raw=json.dumps({"command": "cat > a.yaml <<<'password: \"Zt9xQ2mV\"'"})
+    )
+    assert Redactor().redact(call).arguments == {"command": "cat > a.yaml <<<'password: \"<secret:password:1>\"'"}
+
+
+def test_a_call_and_its_result_keep_one_id() -> None:
+    """Also where somebody took a key for an id: it goes from both."""
+    calls = (ToolCall.from_raw(id=GITHUB, name="f", raw="{}"), ToolResult(GITHUB, "ok"))
+    call, result = Redactor().redact(Message("assistant", calls)).blocks
+    assert isinstance(call, ToolCall)
+    assert isinstance(result, ToolResult)
+    assert call.id == result.call_id == "<secret:github-pat:1>"
 
 
 def test_broken_arguments_are_redacted_as_text() -> None:

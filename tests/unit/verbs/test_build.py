@@ -26,6 +26,7 @@ from postgrad.verbs.arguments import parse
 from postgrad.verbs.build import CONFIG, run, show
 from postgrad.verbs.build_config import RECIPES
 from unit.signals.traces_by_hand import TraceBuilder, act, bash, call
+from unit.teachers.endpoint_by_script import completion, serving
 from unit.verbs.replay_setting import RIGHT, SECRET, make_store, weather_traces
 
 TEACHERS = [
@@ -345,8 +346,29 @@ def test_a_judge_that_nobody_can_reach_is_no_judge_without_an_opinion(tmp_path: 
     models = {"teachers": [here, gone], "judges": ["x", "y"]}
     with pytest.raises(OutsideFailure, match="y could not be reached for 4 of 4 questions"):
         build(tmp_path / "out", replays=path, kinds=["preference"], models=models)
+    sent = json.loads((tmp_path / "out" / "sent.json").read_text())
+    assert (sent["x"]["where"], sent["y"]["where"], sent["y"]["tries"]) == ("this machine", ["127.0.0.1:9"], 4)
     with pytest.raises(ConfigError, match="families has 'z', which is none of the judges"):
         build(tmp_path / "b", replays=path, kinds=["preference"], models={**models, "families": {"z": "gpt"}})
+
+
+def test_what_models_were_told_is_redacted_and_on_record(tmp_path: Path) -> None:
+    """The two error sites are of the first and the third trace; the first request holds a secret."""
+    store = make_store(tmp_path, weather_traces())
+    quiet = build(tmp_path / "quiet", store=store, recipe="hints")
+    assert quiet["sent"] is None
+    assert not (tmp_path / "quiet" / "sent.json").exists()
+    with serving(completion("Read the schema of the tool first.")) as endpoint:
+        writer = {"name": "w", "kind": "openai", "model": "m-1", "base_url": endpoint.base_url}
+        writer |= {"price": {"input": 0, "output": 0}}
+        models = {"teachers": [writer], "writer": "w"}
+        result = build(tmp_path / "out", store=store, recipe="hints", hints={"layers": ["writer"]}, models=models)
+    assert SECRET not in json.dumps(endpoint.requests)
+    sent = json.loads(Path(result["sent"]).read_text())
+    assert sent["w"]["where"] == [endpoint.base_url.removeprefix("http://").removesuffix("/v1")]
+    assert [row["outcome"] for row in sent["w"]["requests"]] == ["answered"] * len(endpoint.requests)
+    assert len(endpoint.requests) == 2
+    assert "weather" not in Path(result["sent"]).read_text()
 
 
 def test_half_of_a_hint_writer_is_an_error(tmp_path: Path) -> None:
