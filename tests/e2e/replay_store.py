@@ -67,7 +67,7 @@ def replayed(*words: object, expected: int = 0) -> dict[str, Any]:
 class Provider:
     """A scripted provider with a prompt cache that keeps the bill.
 
-    It counts four characters a token and finds the longest beginning that it has been asked before.
+    It counts four bytes of the body a token and finds the longest beginning that it has been asked before.
     """
 
     def __init__(self, *, wait: float = 0.0) -> None:
@@ -78,9 +78,9 @@ class Provider:
 
     def __call__(self, body: dict[str, Any]) -> Reply:
         messages = body["messages"]
-        read = _tokens(messages) + _tokens(body.get("tools", []))
+        read = _tokens(body)
         found = max((_common(kept, messages) for kept in self._kept), default=0)
-        cached = _tokens(messages[:found]) + _tokens(body.get("tools", [])) if found else 0
+        cached = _tokens({**body, "messages": messages[:found]}) if found else 0
         written = len(json.dumps(dict(zip(("name", "arguments"), ANSWER, strict=True)))) // 4
         self._kept.append(messages)
         self.bill += ((read - cached) * 1.0 + cached * 0.1 + written * 2.0) / 1e6
@@ -89,8 +89,8 @@ class Provider:
         return Reply(said.body, wait=self.wait)
 
 
-def _tokens(messages: list[Any]) -> int:
-    return len(json.dumps(messages)) // 4
+def _tokens(body: dict[str, Any]) -> int:
+    return len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()) // 4
 
 
 def _common(one: list[Any], other: list[Any]) -> int:

@@ -2,7 +2,7 @@
 
 What `wire` has put right stays right: every call has its result, names and arguments are fit to send. What differs
 here: system text stands apart, results are blocks of a user's turn and come first in it, turns of one role are one,
-ids hold only letters, digits, `_` and `-` (calls are counted), and no text is empty.
+ids hold only letters, digits, `_` and `-` (calls are counted), and no text is empty or blank.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Tool
-from postgrad.teachers.wire import Form, ToolNames, wire_messages, wire_tools
+from postgrad.teachers.wire import Called, Form, Part, ToolNames, Written, json_bytes, wire_messages, wire_tools
 
 Block = dict[str, Any]
 _MARK = {"type": "ephemeral"}
@@ -27,17 +27,17 @@ def anthropic_messages(ask: Ask, names: ToolNames) -> tuple[str, list[dict[str, 
     ids: dict[str, str] = {}
     for message in wire_messages(ask, names):
         if message["role"] == "system" and not turns:
-            system.append(message["content"])
+            system += [message["content"]] * _says_something(message)
             continue
-        role = "assistant" if message["role"] == "assistant" else "user"
+        role = _speaker(message)
         if not turns and role == "assistant":
-            turns.append({"role": "user", "content": [_text(_NOTHING)]})
+            turns.append(_nobody())
         blocks = _blocks(message, ids)
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
-    return "\n\n".join(system), turns or [{"role": "user", "content": [_text(_NOTHING)]}]
+    return "\n\n".join(system), turns or [_nobody()]
 
 
 def anthropic_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
@@ -53,16 +53,32 @@ def anthropic_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, A
     ]
 
 
-def _alone(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What one message of a trace becomes: a text block of the system, or a turn."""
-    ids: dict[str, str] = {}
-    system = [_text(message["content"]) for message in sent if message["role"] == "system"]
-    blocks = [block for message in sent if message["role"] != "system" for block in _blocks(message, ids)]
-    role = "assistant" if any(message["role"] == "assistant" for message in sent) else "user"
-    return [*system, {"role": role, "content": blocks}] if blocks else system
+def _part(chat: dict[str, Any]) -> Part:
+    """The blocks, calls counted from 0; without the brackets around them."""
+    return Part(chat, json_bytes(_blocks(chat, {})) - len("[]"))
 
 
-ANTHROPIC = Form(_alone, anthropic_tools)
+def _grown(before: Written, part: Part, call: Called | None) -> int:
+    """Blocks join a turn of their role, and system text before the first turn the system's."""
+    if part.chat["role"] == "system" and not before.begun:
+        if not _says_something(part.chat):
+            return 0
+        between = len(r"\n\n") if before.bytes else len(',"system":[]') + _BLOCK
+        return between + part.bytes - _BLOCK
+    role, added = _speaker(part.chat), part.bytes + _digits(before, part, call)
+    if before.last and before.begun and role == _speaker(before.last.chat):
+        return len(",") + added
+    turn = _TURN[role] + added
+    if before.begun or role == "assistant":  # before the first assistant stays the turn of a body without messages
+        return len(",") + turn
+    return turn - _NOBODY
+
+
+def _digits(before: Written, part: Part, call: Called | None) -> int:
+    """Bytes of the numbers in ids, where a part alone counts from 0."""
+    made = part.chat.get("tool_calls", ())
+    numbers = [call.number] if call else range(before.calls, before.calls + len(made))
+    return sum(len(str(number)) - len(str(alone)) for alone, number in enumerate(numbers))
 
 
 def beginning(ask: Ask, messages: int) -> Ask:
@@ -86,6 +102,19 @@ def mark_breakpoints(body: dict[str, Any], *, kept: Sequence[dict[str, Any]], hi
         _mark(turns[end]["content"], len(turns[end]["content"]) - 1)
 
 
+def _marks(ask: Ask, shared: int) -> int:
+    """Bytes of the marks, by the messages alone: taken for granted is that user and assistant take turns."""
+    spoken = [message.role not in ("system", "developer") for message in ask.messages]
+    before, turns = sum(spoken[:shared]), sum(spoken)
+    hinted = before == 0 and turns > 2  # with a hint the end is mostly where the last request ended
+    apart = hinted if ask.hint else turns > max(1, before)
+    places = bool(ask.tools or not all(spoken)) + 1 + apart
+    return places * len(',"cache_control":{"type":"ephemeral"}')
+
+
+ANTHROPIC = Form(_part, _grown, anthropic_tools, _marks)
+
+
 def _mark(blocks: list[Block], place: int) -> None:
     if place < len(blocks):
         blocks[place] = {**blocks[place], "cache_control": _MARK}
@@ -96,8 +125,7 @@ def _blocks(message: dict[str, Any], ids: dict[str, str]) -> list[Block]:
         used = ids.get(message["tool_call_id"], "call_0")
         content = message["content"] or _NOTHING
         return [{"type": "tool_result", "tool_use_id": used, "content": content}]
-    text = message["content"] or ""
-    blocks = [_text(text)] if text.strip() else []
+    blocks = [_text(message["content"])] if _says_something(message) else []
     for call in message.get("tool_calls") or ():
         ids[call["id"]] = f"call_{len(ids)}"
         function = call["function"]
@@ -106,5 +134,24 @@ def _blocks(message: dict[str, Any], ids: dict[str, str]) -> list[Block]:
     return blocks or [_text(_NOTHING)]
 
 
+def _says_something(message: dict[str, Any]) -> bool:
+    """The API refuses text that is empty or blank."""
+    return bool((message["content"] or "").strip())
+
+
+def _speaker(message: dict[str, Any]) -> str:
+    return "assistant" if message["role"] == "assistant" else "user"
+
+
+def _nobody() -> dict[str, Any]:
+    """The user's turn that the API wants where an assistant speaks first, or nobody."""
+    return {"role": "user", "content": [_text(_NOTHING)]}
+
+
 def _text(text: str) -> Block:
     return {"type": "text", "text": text}
+
+
+_BLOCK = json_bytes(_text(""))  # bytes around a text, of a turn without blocks, and of the turn of nobody
+_TURN = {role: json_bytes({"role": role, "content": []}) for role in ("user", "assistant")}
+_NOBODY = json_bytes(_nobody())

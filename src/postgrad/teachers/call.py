@@ -22,8 +22,8 @@ class Call:
     trace: str = ""
     shared: int | None = None
 
-    def leaving(self, provider: Provider, body: Body, *, name: str, reserved: float) -> Line:
-        """The journal's line of a try that is about to leave; `name` is the try's, `reserved` US dollars."""
+    def leaving(self, provider: Provider, body: Body, *, name: str) -> Line:
+        """The journal's line of a try that is about to leave; `name` is the try's."""
         return Line(
             "sent",
             name,
@@ -34,5 +34,4 @@ class Call:
             bytes=len(canonical_json(body).encode()),
             key=self.key,
             trace=self.trace,
-            reserved=reserved,
         )

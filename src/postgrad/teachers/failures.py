@@ -4,7 +4,9 @@ Kind by kind, and whether the call is made again:
 
     rate_limited   429: wait as told (Retry-After), then again
     server_error   5xx, 408, 409, 425: again, later each time
-    connection     not reached, or cut before anything came: again
+    connection     no connection was made, so nothing can have been billed: again
+    cut            the connection ended after the request left, before an answer began: twice more, for whoever read the
+                   request may bill it
     timeout        no whole answer in time: once more, for the provider may bill what it went on to write
     truncated      the connection ended inside an answer: twice more
     invalid_reply  an answer that is no JSON, or no completion: twice more
@@ -26,6 +28,7 @@ Kind = Literal[
     "rate_limited",
     "server_error",
     "connection",
+    "cut",
     "timeout",
     "truncated",
     "invalid_reply",
@@ -36,14 +39,14 @@ Kind = Literal[
     "down",
 ]
 OUTSIDE: frozenset[str] = frozenset(
-    ("rate_limited", "server_error", "connection", "timeout", "truncated", "invalid_reply", "quota", "down")
+    ("rate_limited", "server_error", "connection", "cut", "timeout", "truncated", "invalid_reply", "quota", "down")
 )
 """Kinds that are the world's fault: the same command later may get an answer."""
 UNREACHED: frozenset[str] = OUTSIDE - {"truncated", "invalid_reply"}
 """Those in which nobody said anything."""
-MAYBE_BILLED: frozenset[str] = frozenset(("timeout", "truncated", "invalid_reply"))
+MAYBE_BILLED: frozenset[str] = frozenset(("cut", "timeout", "truncated", "invalid_reply"))
 """Kinds after which the provider may charge for an answer that nobody got."""
-_FEW: Mapping[str, int] = {"timeout": 1, "truncated": 2, "invalid_reply": 2}
+_FEW: Mapping[str, int] = {"timeout": 1, "cut": 2, "truncated": 2, "invalid_reply": 2}
 _NEVER = frozenset(("wrong_model", "refused", "denied", "quota", "down"))
 
 

@@ -19,7 +19,7 @@ import msgspec
 from postgrad.core.actor import Answer, Sampling
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.budget import Budget
+from postgrad.teachers.budget import Budget, BudgetReached, NotYet
 from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.call import Call
 from postgrad.teachers.failures import MAYBE_BILLED, CallFailed
@@ -94,6 +94,8 @@ class Connection:
     not_before: float = 0.0
     failed_in_a_row: int = 0
     answered: int = 0
+    breaks_off: bool = False
+    bounds: dict[str, float] = field(default_factory=dict)
 
     @property
     def is_down(self) -> bool:
@@ -108,10 +110,21 @@ class Connection:
             Interrupted: the replay was asked to end, and this call was not under way.
             CallFailed: the last failure.
         """
+        try:
+            return await self._until_answered(call)
+        finally:
+            self.gateway.budget.lost.discard(call.key)
+
+    async def _until_answered(self, call: Call) -> Answer:
+        lost: CallFailed | None = None
         tries, answered = 0, self.answered
         while True:
             try:
                 answer = await self._in_turn(call)
+            except BudgetReached:
+                if lost is None:
+                    raise
+                raise lost from None  # its tries hold what money there is: an error of this ask, which is counted
             except CallFailed as failed:
                 if failed.kind == "rate_limited" and self.answered > answered and tries:
                     tries -= 1  # it answered others meanwhile: a turn will come, however many wait for theirs
@@ -119,6 +132,9 @@ class Connection:
                     self._note(failed)
                     raise
                 answered = self.answered
+                if failed.kind in MAYBE_BILLED:
+                    lost = failed
+                    self.gateway.budget.lost.add(call.key)
                 await self.gateway.stop.sleep(self._wait(failed, tries))
                 tries += 1
             else:
@@ -148,12 +164,15 @@ class Connection:
         """One try, when there is a place and the endpoint may be asked."""
         while True:
             await self.gateway.stop.sleep(self._rest())
-            async with self.slots, self.gateway.slots():
-                self.gateway.stop.check()
-                if self.is_down:  # it may have become so, or asked for a rest, while this call waited for its place
-                    raise CallFailed("down", "the endpoint failed ask after ask")
-                if not self._rest():
-                    return await self._after_the_first(call)
+            try:
+                async with self.slots, self.gateway.slots():
+                    self.gateway.stop.check()
+                    if self.is_down:  # it may have become so, or asked for a rest, while this call waited for its place
+                        raise CallFailed("down", "the endpoint failed ask after ask")
+                    if not self._rest():
+                        return await self._after_the_first(call)
+            except NotYet:  # its place is free for those that were lost
+                await self.gateway.stop.sleep(_SPREAD)
 
     def _rest(self) -> float:
         return max(0.0, self.not_before - time.monotonic())
@@ -168,33 +187,36 @@ class Connection:
 
     async def _paid(self, call: Call) -> Answer:
         """One try with its money: reserved, tried, kept, settled, in this order."""
+        if self.breaks_off:
+            self.gateway.budget.require_turn(call.key)
         body = self.endpoint.provider.body(call.sent, call.sampling, shared=call.shared)
         journal = self.gateway.journal
         most = self._most(call, body)
-        reserved = max(0.0, most - journal.set_aside(call.key, most))
-        held = await self.gateway.budget.reserve(reserved, whose=call.teacher)
+        leaving = call.leaving(self.endpoint.provider, body, name=journal.name())
+        aside = journal.set_aside(leaving, most)
+        least = None if aside is None else max(0.0, most - aside)
+        held = await self.gateway.budget.reserve(most, whose=call.teacher, key=call.key, least=least)
         if self.gateway.stop.asked:  # while it waited for the money
             await self.gateway.budget.settle(held)
             raise Interrupted
         end, lost = Line("settled", "", call.teacher, outcome="interrupted"), False
-        name = journal.name()
         try:
-            journal.write(call.leaving(self.endpoint.provider, body, name=name, reserved=reserved))
+            journal.write(msgspec.structs.replace(leaving, reserved=held.amount))
             lost = True
             reply, seconds = await self._try(body, call)
             answer = self._priced(call, reply, seconds)
             self.cache.put(call.key, answer)
             lost, end = answer.cost is None, self._answered(call, answer, most)
+            self.breaks_off = False
             return answer
         except CallFailed as failed:
             lost = failed.kind in MAYBE_BILLED
-            if lost:
-                journal.used_up(call.key)
+            self.breaks_off = self.breaks_off or lost
             end = Line("settled", "", call.teacher, outcome=failed.kind, status=failed.status)
             raise
         finally:
             uncertain = held.amount if lost else 0.0
-            end = msgspec.structs.replace(end, call=name, key=call.key, trace=call.trace, uncertain=uncertain)
+            end = msgspec.structs.replace(end, call=leaving.call, key=call.key, trace=call.trace, uncertain=uncertain)
             try:
                 journal.write(end)
             finally:  # also where the disk is full: others wait for this money
@@ -235,7 +257,9 @@ class Connection:
         longest = written if asked == math.inf else max(written, asked)
         added = self.endpoint.provider.extra  # a schema for the answer, say, is read as well: a token a byte at most
         dollars = self._dollars(read + (len(canonical_json(dict(added)).encode()) if added else 0), longest)
-        return max(dollars, self.gateway.journal.surprise(call.teacher))
+        # What it might cost at most when it was asked first still holds, also where other bills have come since.
+        least = self.bounds[call.key] = min(dollars, self.bounds.get(call.key, math.inf))
+        return max(least, self.gateway.journal.surprise(call.teacher))
 
     def _dollars(self, read: float, written: float) -> float:
         """US dollars at most, nothing found in a prompt cache."""

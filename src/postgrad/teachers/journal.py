@@ -64,7 +64,8 @@ class Journal:
         self.path = path
         self.lines: list[Line] = [] if path is None else list(_read(path))
         self.earlier = len(self.lines)
-        self._left: dict[str, list[float]] = {}
+        self._sent = {line.call: line for line in self.lines if line.event == "sent"}
+        self._left: dict[_Where, list[float]] = {}
         self._broken = {line.key for line in self.lines if line.uncertain and line.key}
         self._surprises: dict[str, float] = {}
         for line in self.lines:
@@ -82,6 +83,7 @@ class Journal:
         line = msgspec.structs.replace(line, time=round(time.time(), 3))
         self.lines.append(line)
         self._note_surprise(line)
+        self._note_loss(line)
         if line.uncertain and line.key:
             self._broken.add(line.key)
         if self.path is not None:
@@ -90,6 +92,16 @@ class Journal:
     def _note_surprise(self, line: Line) -> None:
         if line.surprise:
             self._surprises[line.teacher] = max(self._surprises.get(line.teacher, 0.0), line.dearest)
+
+    def _note_loss(self, line: Line) -> None:
+        """What a lost try holds pays for asking again, until there is an answer."""
+        if line.event == "sent":
+            self._sent[line.call] = line
+        elif line.event == "settled" and (request := self._sent.get(line.call)) is not None:
+            if line.outcome in _LOST:
+                self._left.setdefault(_where(request), []).append(line.uncertain)
+            elif line.outcome == "answered":
+                self._left.pop(_where(request), None)
 
     def surprise(self, teacher: str) -> float:
         """US dollars of the dearest bill of `teacher` that was more than its call might cost; 0 without one."""
@@ -110,26 +122,23 @@ class Journal:
             else:
                 self.write(msgspec.structs.replace(end, outcome="answered", cost=cost))
         self.earlier = len(self.lines)
-        self._left = self._interrupted()
+        self._left = self._unanswered()
 
-    def _interrupted(self) -> dict[str, list[float]]:
-        """Cache key -> what each lost try of it holds, where a killed one is among them and no answer has come."""
-        answered = {request.key for request, line in self._tries() if line.outcome == "answered"}
-        lost = [(request, line) for request, line in self._tries() if line.outcome in _LOST]
-        killed = {request.key for request, line in lost if line.outcome == "interrupted"} - answered
-        left: dict[str, list[float]] = {}
-        for request, line in lost:
-            if request.key in killed:
-                left.setdefault(request.key, []).append(line.uncertain)
+    def _unanswered(self) -> dict[_Where, list[float]]:
+        """What each lost try holds, by request, where no answer has come."""
+        answered = {_where(request) for request, line in self._tries() if line.outcome == "answered"}
+        left: dict[_Where, list[float]] = {}
+        for request, line in self._tries():
+            if line.outcome in _LOST and _where(request) not in answered:
+                left.setdefault(_where(request), []).append(line.uncertain)
         return left
 
     def _tries(self) -> Iterator[tuple[Line, Line]]:
         """How each try began and ended, without those that were released; one that never left has no beginning."""
-        sent = {line.call: line for line in self.lines if line.event == "sent"}
         released = {line.call for line in self.lines if line.event == "released"}
         for line in self.lines:
-            if line.event == "settled" and line.call in sent and line.call not in released:
-                yield sent[line.call], line
+            if line.event == "settled" and line.call in self._sent and line.call not in released:
+                yield self._sent[line.call], line
 
     @property
     def paid(self) -> float:
@@ -148,7 +157,7 @@ class Journal:
         aside for it because an earlier one had been lost.
         """
         tries = list(self._tries())
-        bills: dict[tuple[str, str, str], float] = {}
+        bills: dict[_Where, float] = {}
         for request, line in tries:
             if line.outcome == "answered" and not line.uncertain:
                 bills[_where(request)] = max(line.cost, line.dearest)
@@ -168,19 +177,16 @@ class Journal:
         self._left = {}
         return amount
 
-    def set_aside(self, key: str, most: float) -> float:
+    def set_aside(self, request: Line, most: float) -> float | None:
         """US dollars of what lost tries of this request hold that one more try, which may cost `most`, can use.
 
-        Without that a budget that was nearly used up when the process died could never be gone on with. Two tries
-        together cost less than the worst case of one, unless an answer is more than half as dear as it could be; so
-        the worst case of one is held for every two that were lost, however often the process is killed.
+        None where none was lost. Without that a budget that was nearly used up when the process died, or when an
+        endpoint broke off some answers, could never be gone on with. Two tries together cost less than the worst case
+        of one, unless an answer is more than half as dear as it could be; so the worst case of one is held for every
+        two that were lost, however often that happens.
         """
-        left = self._left.get(key, [])
-        return max(0.0, math.fsum(left) - most * (len(left) // 2))
-
-    def used_up(self, key: str) -> None:
-        """That money was used: the next try of this request needs its own."""
-        self._left.pop(key, None)
+        left = self._left.get(_where(request))
+        return None if left is None else max(0.0, math.fsum(left) - most * (len(left) // 2))
 
     def may_be_lower(self, key: str) -> bool:
         """Whether a try of this request broke off, so that its bill says what that may have cost."""
@@ -191,7 +197,10 @@ class Journal:
         return self.lines[self.earlier :]
 
 
-def _where(request: Line) -> tuple[str, str, str]:
+_Where = tuple[str, str, str]
+
+
+def _where(request: Line) -> _Where:
     """What was asked, and where: another endpoint may bill the same request otherwise."""
     return request.key, request.host, request.model
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -65,6 +65,7 @@ class NetworkTeacher:
         self.meter = Meter(scale or Scale(form=endpoints[0].provider.form))
         self._connections: list[Connection] = []
         self._under_way: dict[str, asyncio.Future[Answer]] = {}
+        self._callers: set[asyncio.Task[Any]] = set()
 
     def answer(self, asks: Sequence[Ask], sampling: Sampling) -> list[Answer]:
         """One answer per ask, in order. See `ask` for errors."""
@@ -92,7 +93,20 @@ class NetworkTeacher:
             try:
                 yield
             finally:
+                await self._drop()
                 self._connections.clear()
+
+    async def _drop(self) -> None:
+        """End what is still under way, where something ended the replay at once, while its connections are open.
+
+        Each such call is written down as interrupted, with its money. Closing the connections first would make it one
+        that failed.
+        """
+        dropped = self._callers - {asyncio.current_task()}
+        for caller in dropped:
+            caller.cancel()
+        if dropped:
+            await asyncio.wait(dropped)
 
     async def ask(
         self, ask: Ask, sampling: Sampling, *, trace: str = "", shared: int | None = None
@@ -123,6 +137,9 @@ class NetworkTeacher:
             return await asyncio.shield(self._under_way[key]), True
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._under_way[key] = future
+        caller = asyncio.current_task()
+        assert caller is not None, "it is awaited in a task"
+        self._callers.add(caller)
         try:
             sent = ask if self.redact is None else self.redact(ask)
             answer, known = await self._once(Call(self.name, ask, sent, sampling, key, trace, shared))
@@ -134,6 +151,7 @@ class NetworkTeacher:
             raise
         finally:
             del self._under_way[key]
+            self._callers.discard(caller)
 
     def _checked(self, answer: Answer) -> Answer:
         if answer.message is None:

@@ -1,8 +1,8 @@
 """Ollama's own API, through its official client.
 
 Ollama cuts a prompt that is longer than its context without a word, so the context is asked for by size: the next
-power of two above what the request can need. The client forgets what an answer's headers say; a hook sees them.
-Answers are free: the machine is the user's own. Not covered: pulling models, images.
+power of two above what the request can need. The client forgets what an answer's headers say, and takes none for a
+request; hooks see to both. Answers are free: the machine is the user's own. Not covered: pulling models, images.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 LOCAL = "http://127.0.0.1:11434"
 _SMALLEST_CONTEXT = 4096
+_REQUEST: ContextVar[str] = ContextVar("request")  # of the call that a task makes
 _BYTES_A_TOKEN = 2.5  # fewer than any text has on average, so that the context is never too small
 
 
@@ -56,6 +58,7 @@ class OllamaNative(ModelAt):
         }
         options = {key: value for key, value in options.items() if value is not None}
         body: Body = {"model": self.model, "messages": messages, "tools": tools or None, "options": options}
+        body["stream"] = self.stream
         if sampling.top_logprobs:
             body.update(logprobs=True, top_logprobs=sampling.top_logprobs)
         return {key: sendable(value) for key, value in body.items() if value is not None}
@@ -83,7 +86,7 @@ class OllamaNative(ModelAt):
         except ImportError:
             raise MissingDependency("ollama", extra="teachers") from None
         headers = {"authorization": f"Bearer {key_of(self.key_variable)}"}  # else it adds a key of the environment
-        hooks = {"response": [mark_begun, _refuse_errors]}
+        hooks = {"request": [_name], "response": [mark_begun, _refuse_errors]}
         client = ollama.AsyncClient(
             self.address,
             headers=headers,
@@ -94,18 +97,18 @@ class OllamaNative(ModelAt):
         )
 
         async def send(body: Body, request: str) -> object:
+            _REQUEST.set(request)
             for tool in body.get("tools", ()):
                 try:
                     ollama.Tool.model_validate(tool)
                 except ValidationError as error:
                     raise CallFailed("refused", f"Ollama's client cannot write a tool: {_told(error)}") from error
+            asked = {key: value for key, value in body.items() if key != "stream"}  # typed apart in the client
             try:
                 if self.stream:
-                    parts = [part async for part in await client.chat(**body, stream=True)]
+                    parts = [part async for part in await client.chat(**asked, stream=True)]
                     return joined_chat([part.model_dump(mode="json", exclude_none=True) for part in parts])
-                response = await client.chat(**body, stream=False)
-            except httpx.TimeoutException as error:
-                raise CallFailed("connection", f"not reached in {CONNECT:g} s") from error
+                response = await client.chat(**asked, stream=False)
             except (httpx.HTTPError, ConnectionError) as error:
                 raise broken(error) from error
             except ollama.ResponseError as error:  # it went wrong when the stream had begun
@@ -118,6 +121,11 @@ class OllamaNative(ModelAt):
 
         async with client:
             yield send
+
+
+async def _name(request: httpx.Request) -> None:
+    """The client's `chat` takes no headers of one call, so a hook adds it, in the task of that call."""
+    request.headers["idempotency-key"] = _REQUEST.get()
 
 
 async def _refuse_errors(response: httpx.Response) -> None:

@@ -15,7 +15,18 @@ from typing import Any
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Tool
-from postgrad.teachers.wire import Form, ToolNames, sendable, wire_messages, wire_tools
+from postgrad.teachers.wire import (
+    Called,
+    Form,
+    Part,
+    ToolNames,
+    Written,
+    json_bytes,
+    next_in_list,
+    sendable,
+    wire_messages,
+    wire_tools,
+)
 
 
 def ollama_messages(ask: Ask, names: ToolNames) -> list[dict[str, Any]]:
@@ -28,13 +39,17 @@ def ollama_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]
     return [_as_sent("Tool", _plain_types(tool)) for tool in wire_tools(tools, names)]
 
 
-def _alone(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What one message of a trace becomes. The name that stands beside a call's result is weighed with the call."""
-    named = [{"tool_name": call["function"]["name"]} for message in sent for call in message.get("tool_calls", ())]
-    return [*(_as_sent("Message", _message(message)) for message in sent), *named]
+def _part(chat: dict[str, Any]) -> Part:
+    return Part(chat, json_bytes(_as_sent("Message", _message(chat))))
 
 
-OLLAMA = Form(_alone, ollama_tools)
+def _grown(before: Written, part: Part, call: Called | None) -> int:
+    """Beside a result stands its tool's name."""
+    named = len(',"tool_name":') + json_bytes(call.name) if call else 0
+    return next_in_list(before, part, call) + named
+
+
+OLLAMA = Form(_part, _grown, ollama_tools)
 
 
 def _as_sent(model: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from postgrad.teachers.prompt_cache import RuleName
 from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, check_address, key_of, usage_of
 from postgrad.teachers.replies import read_message, read_tokens
 from postgrad.teachers.sdk import Route, http_client, post
-from postgrad.teachers.streams import joined_completion
+from postgrad.teachers.streams import first_choice, joined_completion
 from postgrad.teachers.wire import CHAT, Form, ToolNames, sendable, wire_messages, wire_tools
 
 ROUTE = Route("/chat/completions", joined_completion)
@@ -64,12 +64,13 @@ class OpenAICompatible(ModelAt):
         return {key: sendable(value) for key, value in {**body, **self.extra}.items() if value is not None}
 
     def read(self, raw: object, ask: Ask) -> Reply:
-        """Read a chat completion."""
-        choices = raw.get("choices") if isinstance(raw, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
+        """Read a chat completion; of several answers the one of index 0."""
+        choice = first_choice(raw.get("choices") if isinstance(raw, dict) else None)
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(raw, dict) or not isinstance(choice, dict) or not isinstance(message, dict):
             raise CallFailed("invalid_reply", f"something else than a completion: {str(raw)[:200]}")
+        if choice.get("finish_reason") == "error" or choice.get("error"):  # a router's word that its provider failed
+            raise CallFailed("invalid_reply", f"an error in place of an answer: {str(choice.get('error'))[:200]}")
         logprobs = choice.get("logprobs")
         return Reply(
             read_message(message, ToolNames(tool.name for tool in ask.tools)),

@@ -28,11 +28,11 @@ from postgrad.teachers.asked import Asked
 from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.prices import kept_seconds
 from postgrad.teachers.prompt_cache import RULES, Bills, Expected, RuleName
-from postgrad.teachers.provider import most_written
+from postgrad.teachers.provider import Body, most_written
 from postgrad.teachers.rates import Line, Logged, Rates, no_log
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import Item, common
-from postgrad.teachers.tokens import Scale, Size, most_tokens
+from postgrad.teachers.schedule import Item, Schedule, common
+from postgrad.teachers.tokens import Beginning, Scale, Size, most_tokens
 
 _PLAIN = Scale()
 _DIGITS = 9  # of US dollars
@@ -73,16 +73,16 @@ class _Contexts:
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
         self._ids: Sequence[str] = ()
-        self._sizes: list[Size] = []
+        self._known: list[Beginning] = [Beginning()]
 
-    def sizes(self, item: Item) -> list[Size]:
-        """Place n: the size of the first n messages."""
+    def beginnings(self, item: Item) -> list[Beginning]:
+        """Place n: the first n messages."""
         ids = item.step.request.messages
         same = common(self._ids, ids)
-        new = (self._scale.message(item.trace.messages[key]) for key in ids[same:])
-        before = self._sizes[: same + 1] or [Size()]
-        self._ids, self._sizes = ids, [*before[:-1], *accumulate(new, initial=before[-1])]
-        return self._sizes
+        new = (item.trace.messages[key] for key in ids[same:])
+        grown = accumulate(new, self._scale.after, initial=self._known[same])
+        self._ids, self._known = ids, [*self._known[:same], *grown]
+        return self._known
 
 
 class _Request(NamedTuple):
@@ -97,8 +97,10 @@ class _Request(NamedTuple):
 class _Weighing:
     """How one teacher's requests are weighed, and what it was asked in this plan and in earlier runs."""
 
-    def __init__(self, teacher: Teacher, keeps: float) -> None:
+    def __init__(self, teacher: Teacher, keeps: float, sampling: Sampling, schedule: Schedule) -> None:
         self.scale = _scale_of(teacher)
+        self.schedule = schedule
+        self.around = _around(teacher, self.scale, sampling)
         self.contexts = _Contexts(self.scale)
         self.asked = Asked(keeps)
         self.sums = _Sums()
@@ -122,7 +124,11 @@ class Plan:
         self.logged = logged
         self._now = time.time()
         keeps = kept_seconds() if keeps is None else keeps
-        self._weighing = {one.name: _Weighing(one, keeps.get(_assumed(one), 0.0)) for one in teachers}
+        in_order = any(teacher.price.rewards_order for teacher in teachers)
+        self._weighing = {
+            one.name: _Weighing(one, keeps.get(_assumed(one), 0.0), sampling, Schedule(steps, in_order=in_order))
+            for one in teachers
+        }
         self._longest = {teacher.name: _longest(teacher, sampling) for teacher in teachers}
 
     def add(self, traces: Iterable[Trace]) -> Plan:
@@ -152,12 +158,13 @@ class Plan:
     def _add(self, teacher: Teacher, request: _Request) -> None:
         (item, ask, known, at), weighing = request, self._weighing[teacher.name]
         scale, sums = weighing.scale, weighing.sums
-        beginnings, tools = weighing.contexts.sizes(item), scale.tools(ask.tools)
-        size = beginnings[-1] + tools + scale.hint(ask.hint)
+        beginnings = weighing.contexts.beginnings(item)
+        around = weighing.around + scale.marks(ask, weighing.schedule.shared(item))
+        size = scale.request(beginnings[-1], ask.tools, ask.hint) + around
         answer = scale.answer(item.step.action)
         asked = weighing.asked
         before = asked.before(item, at, earlier_run=known is not None) if teacher.price.rewards_order else 0
-        beginning = (beginnings[before] + tools).tokens if before else 0.0
+        beginning = (scale.request(beginnings[before], ask.tools) + around).tokens if before else 0.0
         written = min(float(self.sampling.max_new_tokens), answer)
         if known is not None:
             _learn(sums, known, size.tokens, beginning, written)
@@ -227,11 +234,23 @@ def _scale_of(teacher: Teacher) -> Scale:
     return teacher.actor.meter.scale if isinstance(teacher.actor, NetworkTeacher) else _PLAIN
 
 
+def _empty(teacher: NetworkTeacher, sampling: Sampling) -> Body:
+    """A request in which nothing is said."""
+    return teacher.endpoints[0].provider.body(Ask((), ()), sampling, shared=None)
+
+
+def _around(teacher: Teacher, scale: Scale, sampling: Sampling) -> Size:
+    """What a request has besides messages and tools: the model, how to decode, a recipe's `extra`."""
+    if not isinstance(teacher.actor, NetworkTeacher):
+        return Size()
+    return scale.around(_empty(teacher.actor, teacher.sampling(sampling)))
+
+
 def _longest(teacher: Teacher, sampling: Sampling) -> float:
     """Most tokens of an answer: as asked for, which a teacher's `extra` may change."""
     if not isinstance(teacher.actor, NetworkTeacher):
         return sampling.max_new_tokens
-    asked = most_written(teacher.actor.endpoints[0].provider.body(Ask((), ()), sampling, shared=None))
+    asked = most_written(_empty(teacher.actor, sampling))
     return sampling.max_new_tokens if asked == math.inf else max(sampling.max_new_tokens, asked)
 
 

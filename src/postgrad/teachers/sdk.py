@@ -19,6 +19,8 @@ from postgrad.teachers.provider import is_loopback
 
 CONNECT = 10.0  # seconds
 _BEGUN = "postgrad.begun"
+_NOT_MADE = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "ConnectionError"}
+"""Errors of httpx and of its successor, by name, after which no request can have been read; the last is Ollama's."""
 _JSON = {"accept": "application/json", "content-type": "application/json"}
 _OWN = {"idempotency-key", "content-length", "transfer-encoding"}  # of each request: the SDK and its client set them
 
@@ -76,8 +78,6 @@ async def post(sdk: ModuleType, client: Any, route: Route, body: dict[str, Any],
         kind = sdk.AsyncStream[object]
         stream = await client.post(route.path, body=body, cast_to=object, options=options, stream=True, stream_cls=kind)
         return _joined(route, [part async for part in stream])
-    except sdk.APITimeoutError as error:
-        raise CallFailed("connection", f"not reached in {CONNECT:g} s") from error
     except sdk.APIStatusError as error:
         if error.status_code < 300:  # it went wrong when the stream had begun
             raise CallFailed("truncated", f"the stream ended in an error: {error.message}") from error
@@ -112,7 +112,10 @@ async def mark_begun(response: Any) -> None:
 
 
 def broken(cause: BaseException) -> CallFailed:
-    """A connection that broke: before anything came, or inside an answer."""
+    """A connection that was never made, that broke before an answer began, or inside an answer."""
+    name = type(cause).__name__
+    if name in _NOT_MADE:
+        return CallFailed("connection", f"not reached: {name}: {cause}")
     request = getattr(cause, "_request", None)  # `request` raises where there is none
     inside = request is not None and _BEGUN in request.extensions
-    return CallFailed("truncated" if inside else "connection", f"{type(cause).__name__}: {cause}")
+    return CallFailed("truncated" if inside else "cut", f"{name}: {cause}")

@@ -17,7 +17,7 @@ _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 def joined_completion(chunks: Sequence[object]) -> Body:
-    """A chat completion from its chunks.
+    """A chat completion from its chunks; of several answers that come side by side the one of index 0.
 
     Raises:
         CallFailed: it ends before its end (truncated), or is no stream of chunks (invalid_reply).
@@ -26,12 +26,12 @@ def joined_completion(chunks: Sequence[object]) -> Body:
     calls: list[Body] = []
     logprobs: list[Any] = []
     whole: Body = {"model": None, "usage": None}
-    finish = None
+    finish = error = None
+    wanted = _place(first_choice([choice for chunk in _dicts(chunks) for choice in _choices(chunk)]) or {})
     for chunk in _dicts(chunks):
         whole["model"] = whole["model"] or chunk.get("model")
         whole["usage"] = chunk.get("usage") or whole["usage"]
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else {}
+        choice: Body = next((one for one in _choices(chunk) if _place(one) == wanted), {})
         delta = choice.get("delta") or {}
         for key in _TEXTS:
             if isinstance(delta.get(key), str):
@@ -42,11 +42,30 @@ def joined_completion(chunks: Sequence[object]) -> Body:
             _join_call(calls, {"function": delta["function_call"]})
         logprobs += (choice.get("logprobs") or {}).get("content") or ()
         finish = choice.get("finish_reason") or finish
+        error = choice.get("error") or error
     _require_end(finish, chunks)
     if calls:
         message["tool_calls"] = calls
-    choice = {"index": 0, "message": message, "finish_reason": finish}
+    choice = {"index": 0, "message": message, "finish_reason": finish, **({"error": error} if error else {})}
     return {**whole, "choices": [{**choice, "logprobs": {"content": logprobs}} if logprobs else choice]}
+
+
+def first_choice(choices: object) -> Body | None:
+    """Of several answers the one of the lowest index, which need not stand first; None where there is no answer."""
+    return min((choice for choice in _listed(choices) if isinstance(choice, dict)), key=_place, default=None)
+
+
+def _choices(chunk: Body) -> list[Any]:
+    return _listed(chunk.get("choices"))
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _place(choice: Body) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def joined_message(events: Sequence[object]) -> Body:

@@ -2,8 +2,8 @@
 
 Nobody but the provider knows its tokenizer, so a count made beforehand is an estimate with a stated error:
 
-- four bytes of the request's JSON a token, as the teacher's API has it (+-30 %: the JSON around a message stands for
-  what a chat template puts there), or a tokenizer file that the user names (+-5 %: templates differ);
+- four bytes a token of the JSON that is sent to the teacher's API, all of it (+-30 %: what is around a message stands
+  for what a chat template puts there), or a tokenizer file that the user names (+-5 %: templates differ);
 - where this teacher has been billed before, times what it billed divided by what was estimated (+-2 %).
 
 The upper bound that a budget is kept with is another thing. No byte-level tokenizer makes more tokens than bytes, so a
@@ -14,20 +14,21 @@ request, only the bytes after it. A provider that bills more than that teaches t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import ConfigError, MissingDependency
 from postgrad.core.message import Media, Message, Opaque, Text, Tool, ToolCall, ToolResult
 from postgrad.teachers.once import PerObject
-from postgrad.teachers.wire import CHAT, Form, ToolNames, wire_alone
+from postgrad.teachers.wire import CHAT, Form, Part, ToolNames, Written, json_bytes
 
 BYTES_A_TOKEN = 4.0
 TOKENS_A_MESSAGE = 4.0
 TOKENS_A_CALL = 7.0  # around a name and its arguments in a completion: the 29 bytes of {"name": "", "arguments": ""}
-BETWEEN = 2 / BYTES_A_TOKEN  # tokens of the comma and the blank between two messages in JSON
 _TEMPLATE = 128  # tokens that a chat template may add to a whole request
 _TEMPLATE_OF_TOOLS = 640  # and to one that offers tools: providers put a page of rules before them
 _TEMPLATE_A_MESSAGE = 16  # and to a message
@@ -70,8 +71,18 @@ class Size:
         return Size(self.tokens + other.tokens, self.bytes + other.bytes)
 
 
+class Beginning(NamedTuple):
+    """The first messages of a request: their size one by one, and how they are written one after the other."""
+
+    size: Size = Size()
+    written: Written = Written()
+
+
 class Scale:
-    """Weighs messages and tools: `message` and `tools` give the `Size` of one of them, worked out once.
+    """Weighs requests: `message` and `tools` give the `Size` of one of them, worked out once.
+
+    By bytes the tokens of a request's parts add up to its body (`around` is what a body without any has). What a
+    message weighs there depends on those before it, so a context is weighed by `after`.
 
     Args:
         count: of a tokenizer; without one, bytes are counted.
@@ -84,22 +95,42 @@ class Scale:
         self.counts = count is not None
         self.basis = f"estimate ({'a tokenizer, +-5 %' if count else 'four bytes a token, +-30 %'})"
         self.message = PerObject[Message, Size](self._message)
+        self._parts = PerObject[Message, tuple[Part, ...]](form.alone)
         self.tools = PerObject[Sequence[Tool], Size](self._tools, equal=True)
 
     def messages(self, messages: Sequence[Message]) -> Size:
-        """Several messages."""
+        """Several messages, each alone."""
         sizes = [self.message(message) for message in messages]
         return Size(sum(size.tokens for size in sizes), sum(size.bytes for size in sizes))
 
+    def around(self, body: Mapping[str, object]) -> Size:
+        """What `body`, which holds no messages and no tools, adds to every request; a tokenizer counts it not."""
+        return Size() if self.counts else Size(json_bytes(body) / BYTES_A_TOKEN)
+
+    def after(self, before: Beginning, message: Message) -> Beginning:
+        """One message more."""
+        size, written = before.size + self.message(message), before.written
+        if not self.counts:
+            for part in self._parts(message):
+                written = self._form.after(written, part)
+        return Beginning(size, written)
+
+    def request(self, messages: Beginning, tools: Sequence[Tool], hint: str | None = None) -> Size:
+        """A request that consists of `messages`, with a hint put after the last of them."""
+        hinted = _bytes(hint) if hint else 0
+        if self.counts:
+            tokens = messages.size.tokens + (self._count(hint) if hint else 0.0)
+        else:
+            tokens = self._form.whole(messages.written, hint) / BYTES_A_TOKEN
+        return Size(tokens, messages.size.bytes + hinted) + self.tools(tools)
+
+    def marks(self, ask: Ask, shared: int | None) -> Size:
+        """What a request says to a prompt cache; `shared` as for `Provider.body`. Not a word that is read."""
+        return Size() if self.counts or shared is None else Size(self._form.marks(ask, shared) / BYTES_A_TOKEN)
+
     def ask(self, ask: Ask) -> Size:
         """A whole request."""
-        return self.messages(ask.messages) + self.tools(ask.tools) + self.hint(ask.hint)
-
-    def hint(self, hint: str | None) -> Size:
-        """A hint, as it is put after the last message."""
-        if not hint:
-            return Size()
-        return Size(self._count(hint), _bytes(hint))
+        return self.request(reduce(self.after, ask.messages, Beginning()), ask.tools, ask.hint)
 
     def answer(self, message: Message) -> float:
         """Estimated tokens of an action as a completion."""
@@ -111,18 +142,20 @@ class Scale:
         if self.counts:
             tokens = self._count(sent) + TOKENS_A_MESSAGE
         else:
-            tokens = sum(self._count(_json(one)) + BETWEEN for one in self._form.messages(wire_alone(message)))
+            tokens = sum(part.bytes for part in self._parts(message)) / BYTES_A_TOKEN
         return Size(tokens, _bytes(sent) + _TEMPLATE_A_MESSAGE)
 
     def _tools(self, tools: Sequence[Tool]) -> Size:
         if not tools:
             return Size()
-        text = _json(self._form.tools(tools, ToolNames([])))
-        return Size(self._count(text), _bytes(text) + _TEMPLATE_OF_TOOLS)
+        sent = self._form.tools(tools, ToolNames([]))
+        text = _json(sent)
+        tokens = self._count(text) if self.counts else (len(',"tools":') + json_bytes(sent)) / BYTES_A_TOKEN
+        return Size(tokens, _bytes(text) + _TEMPLATE_OF_TOOLS)
 
 
 def _json(value: object) -> str:
-    """As it is sent: in UTF-8, without escapes."""
+    """As a template may show it: without escapes, with blanks."""
     return json.dumps(value, ensure_ascii=False)
 
 

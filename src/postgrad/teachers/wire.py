@@ -20,6 +20,7 @@ from postgrad.core.canonical import plain_json, valid_text
 from postgrad.core.message import Block, Media, Message, Opaque, Text, Tool, ToolCall
 
 NO_RESULT = "[no result was recorded]"
+_HEARD = ("user", "tool")  # roles whose words a hint may follow in one message
 
 
 class ToolNames:
@@ -51,30 +52,34 @@ def wire_messages(ask: Ask, names: ToolNames) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
     open_calls: list[str] = []
     for message in ask.messages:
-        results = [result for result in message.tool_results if result.call_id in open_calls]
-        for result in results:
-            open_calls.remove(result.call_id)
-            sent.append(_tool_message(result.call_id, result.text))
-        text = _text(message.blocks)
-        if message.role == "assistant":
-            sent += _unanswered(open_calls)
-            open_calls = [call.id for call in message.tool_calls]
-            sent.append(_assistant(text, message.tool_calls, names))
-        elif text:
-            sent += _unanswered(open_calls)
-            open_calls = []
-            sent.append({"role": _role(message), "content": text})
-    sent += _unanswered(open_calls)
-    return _hinted(sent, ask.hint)
+        for one in wire_alone(message, names):
+            sent += following(one, open_calls)
+    sent += unanswered(open_calls)
+    return hinted(sent, ask.hint)
 
 
-def wire_alone(message: Message) -> list[dict[str, Any]]:
-    """What one message becomes where every result has its call: for its size."""
+def wire_alone(message: Message, names: ToolNames) -> list[dict[str, Any]]:
+    """What one message becomes where every result has its call: results first, then what is said."""
     sent = [_tool_message(result.call_id, result.text) for result in message.tool_results]
     text = _text(message.blocks)
     if message.role == "assistant":
-        return [*sent, _assistant(text, message.tool_calls, ToolNames([]))]
+        return [*sent, _assistant(text, message.tool_calls, names)]
     return [*sent, {"role": _role(message), "content": text}] if text else sent
+
+
+def following(one: dict[str, Any], open_calls: list[str]) -> list[dict[str, Any]]:
+    """What is sent where `one` follows: nothing for a result without a call, notes before what leaves calls behind.
+
+    `open_calls`, the ids of calls that have no result yet, is changed to those after it.
+    """
+    if one["role"] != "tool":
+        notes = unanswered(open_calls)
+        open_calls[:] = [call["id"] for call in one.get("tool_calls", ())]
+        return [*notes, one]
+    if one["tool_call_id"] not in open_calls:
+        return []
+    open_calls.remove(one["tool_call_id"])
+    return [one]
 
 
 def wire_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
@@ -91,17 +96,6 @@ def wire_tools(tools: Sequence[Tool], names: ToolNames) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
-
-
-class Form(NamedTuple):
-    """How an API writes messages, made from those of this form, and tools: what decides their size."""
-
-    messages: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-    tools: Callable[[Sequence[Tool], ToolNames], list[dict[str, Any]]]
-
-
-CHAT = Form(list, wire_tools)
-"""Of the chat-completions API itself."""
 
 
 def _role(message: Message) -> str:
@@ -146,7 +140,8 @@ def _tool_message(call_id: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def _unanswered(open_calls: Sequence[str]) -> list[dict[str, Any]]:
+def unanswered(open_calls: Sequence[str]) -> list[dict[str, Any]]:
+    """A note in place of each result that never came."""
     return [_tool_message(call_id, NO_RESULT) for call_id in open_calls]
 
 
@@ -163,10 +158,11 @@ def _text(blocks: Sequence[Block]) -> str:
     return "\n".join(parts) if any(isinstance(b, Media | Opaque) for b in blocks) else "".join(parts)
 
 
-def _hinted(sent: list[dict[str, Any]], hint: str | None) -> list[dict[str, Any]]:
+def hinted(sent: list[dict[str, Any]], hint: str | None) -> list[dict[str, Any]]:
+    """`sent` with the hint after the last words."""
     if hint is None:
         return sent
-    if not sent or sent[-1]["role"] not in ("user", "tool"):
+    if not sent or sent[-1]["role"] not in _HEARD:
         return [*sent, {"role": "user", "content": hint}]
     return [*sent[:-1], {**sent[-1], "content": f"{sent[-1]['content']}\n\n{hint}"}]
 
@@ -180,3 +176,100 @@ def sendable(value: Any) -> Any:
     if isinstance(value, dict):
         return {sendable(key): sendable(item) for key, item in value.items()}
     return [sendable(item) for item in value] if isinstance(value, list) else value
+
+
+def json_bytes(value: Any) -> int:
+    """Bytes of `value` in a request: JSON in UTF-8 without escapes and blanks, as the official clients write it."""
+    return len(json.dumps(sendable(value), ensure_ascii=False, separators=(",", ":")).encode())
+
+
+class Part(NamedTuple):
+    """One message of the chat-completions form, and the bytes of JSON that an API makes of it, taken alone."""
+
+    chat: dict[str, Any]
+    bytes: int
+
+
+class Called(NamedTuple):
+    """A call that is written: its id, its tool's name as sent, and how many calls were written before it."""
+
+    id: str
+    name: str
+    number: int
+
+
+class Written(NamedTuple):
+    """The beginning of a request: what its messages add to a body without any, and what decides how it goes on.
+
+    Attributes:
+        bytes: of JSON.
+        last: what was written last.
+        begun: whether anyone but the system has spoken.
+        calls: how many were written.
+        open: those of them that have no result yet.
+    """
+
+    bytes: int = 0
+    last: Part | None = None
+    begun: bool = False
+    calls: int = 0
+    open: tuple[Called, ...] = ()
+
+
+class Form(NamedTuple):
+    """How an API writes messages, made from those of this form, and tools: what decides their size.
+
+    Attributes:
+        part: a message of this form, weighed alone.
+        grown: bytes that a part adds after what is written; where it is a result, of the call given.
+        tools: the `tools` of a request.
+        marks: bytes of what is put into a request for a prompt cache, by how many messages the last one had too.
+    """
+
+    part: Callable[[dict[str, Any]], Part]
+    grown: Callable[[Written, Part, Called | None], int]
+    tools: Callable[[Sequence[Tool], ToolNames], list[dict[str, Any]]]
+    marks: Callable[[Ask, int], int] = lambda ask, shared: 0
+
+    def alone(self, message: Message) -> tuple[Part, ...]:
+        """A message of a trace, in parts. Names are made fit to send one by one: two may become one here."""
+        return tuple(self.part(one) for one in wire_alone(message, ToolNames([])))
+
+    def after(self, before: Written, part: Part) -> Written:
+        """One part more, with what is sent before it; a result without a call adds nothing."""
+        for one in following(part.chat, [call.id for call in before.open]):
+            before = self._add(before, part if one is part.chat else self.part(one))
+        return before
+
+    def whole(self, before: Written, hint: str | None) -> int:
+        """Bytes of the messages of a request that ends here."""
+        for one in unanswered([call.id for call in before.open]):
+            before = self._add(before, self.part(one))
+        if hint is None:
+            return before.bytes
+        if before.last is not None and before.last.chat["role"] in _HEARD:
+            (end,) = hinted([before.last.chat], hint)
+            return before.bytes + self.part(end).bytes - before.last.bytes
+        (end,) = hinted([], hint)
+        return self._add(before, self.part(end)).bytes
+
+    def _add(self, before: Written, part: Part) -> Written:
+        answered = next((call for call in before.open if call.id == part.chat.get("tool_call_id")), None)
+        calls = part.chat.get("tool_calls", ())
+        made = [Called(one["id"], one["function"]["name"], before.calls + at) for at, one in enumerate(calls)]
+        return Written(
+            before.bytes + self.grown(before, part, answered),
+            part,
+            before.begun or part.chat["role"] != "system",
+            before.calls + len(made),
+            (*(call for call in before.open if call is not answered), *made),
+        )
+
+
+def next_in_list(before: Written, part: Part, call: Called | None) -> int:
+    """Of an API whose messages are a plain list: a part, and the comma before it."""
+    return part.bytes + bool(before.bytes)
+
+
+CHAT = Form(lambda one: Part(one, json_bytes(one)), next_in_list, wire_tools)
+"""Of the chat-completions API itself."""

@@ -42,7 +42,7 @@ from postgrad.verbs.teachers import Setting, gateway_of, make_teachers
 
 REPLAYED, SENT, DOUBTS = "replayed.jsonl", "sent.json", "doubts"
 RESULT, INTERRUPTED = "result.json", "interrupted.json"  # only a complete run has the first
-_FAILED = 3  # exit code: a teacher that nobody could reach
+_FAILED, _MISTAKEN = 3, 2  # exit codes: a teacher that nobody could reach; one that will never answer as it is
 
 
 CONFIG = ReplayConfig
@@ -230,21 +230,20 @@ def _total(parts: Mapping[str, Mapping[str, Any]], key: str) -> float:
 def exit_code(result: dict[str, Any]) -> int:
     """128 and the signal's number after an interrupted replay, which is not complete.
 
-    3, and the error line, where a teacher could not be reached for a single answer: it may work later.
+    3, and the error line, where a teacher could not be reached for a single answer: it may work later. 2, and the line,
+    where one answered nothing for a reason that will stay: another model answers, or every request is refused.
     """
     if result.get("interrupted"):
         folder = Path(result["replayed"]).parent
         (folder / RESULT).replace(folder / INTERRUPTED)
         replay_notes.tell_of_the_interruption(result, folder)
         return 128 + int(signal.Signals[result["interrupted"]])
-    unreached = {
-        name: teacher
-        for name, teacher in result["teachers"].items()
-        if (errors := teacher.get("errors")) and not teacher["answers"] and set(errors) <= OUTSIDE
-    }
+    silent = {name: one for name, one in result["teachers"].items() if one.get("errors") and not one.get("answers")}
+    unreached = {name: one for name, one in silent.items() if set(one["errors"]) <= OUTSIDE}
+    replay_notes.tell_of_the_useless({name: one for name, one in silent.items() if name not in unreached})
     if unreached:
         replay_notes.tell_of_the_unreached(unreached, Path(result["replayed"]).parent)
-    return _FAILED if unreached else 0
+    return _FAILED if unreached else _MISTAKEN if silent else 0
 
 
 command = verb_command(

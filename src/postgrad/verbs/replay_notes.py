@@ -87,6 +87,15 @@ def tell_of_the_unreached(teachers: Teachers, folder: Path) -> None:
     note(f"error: {'; '.join(told)}; {again} (what was answered is not asked again)")
 
 
+def tell_of_the_useless(teachers: Teachers) -> None:
+    """The error line of each teacher that answered no step, and will not answer the same command later either."""
+    for name, one in teachers.items():
+        kinds = ", ".join(f"{count} {kind}" for kind, count in one["errors"].items())
+        why = next(iter(one["refusals"])).removeprefix("error: ")
+        do = f"; if it is what you want: accept: [{', '.join(one['models'])}]" if "wrong_model" in one["errors"] else ""
+        note(f"error: {name}: 0 of {counted(one['abstentions'], 'step')} answered ({kinds}): {why}{do}")
+
+
 def tell_of_the_interruption(result: Mapping[str, Any], folder: Path) -> None:
     """The last line of a replay that was ended early."""
     done = f"{result['steps']} of {counted(result['selected'], 'step')} replayed"

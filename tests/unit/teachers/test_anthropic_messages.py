@@ -73,6 +73,12 @@ def test_request_answer_and_bill(tmp_path: Path) -> None:
     assert body["tools"][0]["input_schema"]["type"] == "object"
 
 
+def test_a_blank_system_text_is_not_sent() -> None:
+    """The API refuses text without a word in it."""
+    assert "system" not in sent(Message.of("system", " \n"), USER)
+    assert sent(Message.of("system", " "), SYSTEM, USER)["system"] == [{"type": "text", "text": "be brief"}]
+
+
 def test_system_stands_apart_results_come_first_and_ids_are_plain() -> None:
     body = sent(SYSTEM, USER, ROME, SUN, Message.of("user", "and now?"))
     assert body["system"] == [{"type": "text", "text": "be brief"}]

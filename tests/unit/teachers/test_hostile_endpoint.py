@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import importlib
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from postgrad.core.errors import ConfigError
 from postgrad.teachers.anthropic_messages import AnthropicMessages
 from postgrad.teachers.gateway import Limits
 from postgrad.teachers.ollama_native import OllamaNative
+from postgrad.teachers.prices import Price
 from postgrad.teachers.provider import Provider
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.raw_endpoint import Bytes, answering, chunked, good, whole
@@ -27,11 +30,11 @@ KINDS: dict[str, Callable[[str], Provider]] = {
     "ollama": lambda url: OllamaNative("asked-1", url),
 }
 FAULTS = {
-    "closed at once": (Bytes([]), "connection"),
-    "reset at once": (Bytes([], reset=True), "connection"),
-    "half a status line": (Bytes([b"HTTP/1"]), "connection"),
-    "no HTTP": (Bytes([b"SSH-2.0-OpenSSH_9.6\r\n"]), "connection"),
-    "half the headers": (Bytes([b"HTTP/1.1 200 OK\r\ncontent-ty"]), "connection"),
+    "closed at once": (Bytes([]), "cut"),
+    "reset at once": (Bytes([], reset=True), "cut"),
+    "half a status line": (Bytes([b"HTTP/1"]), "cut"),
+    "no HTTP": (Bytes([b"SSH-2.0-OpenSSH_9.6\r\n"]), "cut"),
+    "half the headers": (Bytes([b"HTTP/1.1 200 OK\r\ncontent-ty"]), "cut"),
     "half a body": (Bytes([whole(good())[:-40]]), "truncated"),
     "half a body, then a reset": (Bytes([whole(good())[:-40], b""], pause=0.05, reset=True), "truncated"),
     "chunks without an end": (Bytes([chunked(HALF, end=False)]), "truncated"),
@@ -78,16 +81,39 @@ def answered(folder: Path, provider: Provider, limits: Limits = ONCE) -> Answer:
 
 @pytest.mark.parametrize(("kind", "fault"), CASES)
 def test_a_fault_has_its_name(tmp_path: Path, kind: str, fault: str) -> None:
-    """And the money: only what was cut inside an answer, or is no answer, may have been billed."""
+    """And the money: whatever is no status may have been billed, for the request was read."""
     reply, expected = FAULTS[fault]
     limits = Limits(timeout=0.7, max_retries=0) if expected == "timeout" else ONCE
     with answering(reply) as (url, requests):
-        asked = teacher(tmp_path, KINDS[kind](url), limits=limits)
+        asked = teacher(tmp_path, KINDS[kind](url), price=Price(1.0, 1.0), limits=limits)
         started = time.monotonic()
         (answer,) = asked.answer([ask()], SAMPLING)
     assert (answer.message, answer.error) == (None, expected), answer.stop_reason
     assert len(requests) == 1
+    assert (asked.gateway.budget.uncertain > 0) == (expected not in ("server_error", "refused"))
     assert time.monotonic() - started < 10.0  # a drip takes as long as it likes only where nobody watches the clock
+
+
+@pytest.mark.parametrize("reply", [Bytes([]), Bytes([], reset=True)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_that_is_cut_before_it_begins_may_have_been_billed(tmp_path: Path, kind: str, reply: Bytes) -> None:
+    with answering(reply) as (url, _):
+        provider = dataclasses.replace(KINDS[kind](url), stream=True)  # type: ignore[type-var]
+        asked = teacher(tmp_path, provider, price=Price(1.0, 1.0), limits=ONCE)
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert answer.error == "cut"
+    assert asked.gateway.budget.uncertain > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_connection_that_is_refused_is_free(tmp_path: Path, kind: str) -> None:
+    with socket.socket() as nobody:  # a port that is taken, and at which nobody listens
+        nobody.bind(("127.0.0.1", 0))
+        gone = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        asked = teacher(tmp_path, KINDS[kind](gone), price=Price(1.0, 1.0), limits=ONCE)
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert answer.error == "connection"
+    assert asked.gateway.budget.uncertain == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -102,23 +102,45 @@ def test_a_try_that_broke_off_counts_as_what_the_same_request_was_billed_later(t
     assert journal.uncertain == 3.0 + 3.0
 
 
-def test_asking_again_uses_what_a_killed_process_had_set_aside(tmp_path: Path) -> None:
-    """9 for k; of x an answer has come since. Used once, or until k is answered or released."""
+def asking(key: str, host: str = "") -> Line:
+    return Line("sent", "", "a", key=key, host=host)
+
+
+def test_asking_again_uses_what_lost_tries_hold(tmp_path: Path) -> None:
+    """9 for k, whose process was killed; of x an answer has come since. Until k is answered or released. What another
+    endpoint has lost is no money for this one: it may have been billed in full, whatever this one bills."""
     journal = Journal(tmp_path / "calls.jsonl")
     for call, key in (("1", "k"), ("2", "x")):
         journal.write(Line("sent", call, "a", key=key, reserved=9.0))
-    assert journal.set_aside("k", 9.0) == 0.0  # they are this process's own
+    assert journal.set_aside(asking("k"), 9.0) is None  # they are under way
     journal.reconcile(lambda key: None)
-    assert (journal.set_aside("k", 9.0), journal.set_aside("other", 9.0)) == (9.0, 0.0)
-    journal.used_up("k")
-    assert journal.set_aside("k", 9.0) == 0.0
+    assert (journal.set_aside(asking("k"), 9.0), journal.set_aside(asking("other"), 9.0)) == (9.0, None)
+    assert journal.set_aside(asking("k", "elsewhere"), 9.0) is None
     journal.write(Line("sent", "3", "a", key="x", reserved=0.0))
     journal.write(Line("settled", "3", "a", key="x", outcome="answered", cost=1.0))
     again = Journal(tmp_path / "calls.jsonl")
     again.reconcile(lambda key: None)
-    assert (again.set_aside("k", 9.0), again.set_aside("x", 9.0)) == (9.0, 0.0)
+    assert (again.set_aside(asking("k"), 9.0), again.set_aside(asking("x"), 9.0)) == (9.0, None)
     again.release()
-    assert again.set_aside("k", 9.0) == 0.0
+    assert again.set_aside(asking("k"), 9.0) is None
+
+
+@pytest.mark.parametrize("outcome", ["cut", "timeout", "truncated", "invalid_reply"])
+def test_what_a_try_of_this_process_lost_pays_for_asking_again_as_well(tmp_path: Path, outcome: str) -> None:
+    """Lost once: 9 stand, and one more try can use them. Lost twice, the second on them: nothing is left for a third.
+    The same in a later run, until there is an answer. A refused connection cost nothing, and leaves nothing."""
+    journal = Journal(tmp_path / "calls.jsonl")
+    journal.reconcile(lambda key: None)
+    for number, (reserved, left) in enumerate([(9.0, 9.0), (0.0, 0.0)]):
+        journal.write(Line("sent", str(number), "a", key="k", reserved=reserved))
+        journal.write(Line("settled", str(number), "a", key="k", outcome=outcome, uncertain=reserved))
+        later = Journal(tmp_path / "calls.jsonl")
+        later.reconcile(lambda key: None)
+        assert journal.set_aside(asking("k"), 9.0) == later.set_aside(asking("k"), 9.0) == left
+    for number, end in (("3", "connection"), ("4", "answered")):
+        journal.write(Line("sent", number, "a", key="k", reserved=9.0))
+        journal.write(Line("settled", number, "a", key="k", outcome=end))
+        assert journal.set_aside(asking("k"), 9.0) == (0.0 if end == "connection" else None)
 
 
 def test_a_request_that_was_lost_again_and_again_is_on_the_bill_as_often(tmp_path: Path) -> None:
@@ -128,7 +150,7 @@ def test_a_request_that_was_lost_again_and_again_is_on_the_bill_as_often(tmp_pat
     for number, reserved in enumerate(held):
         journal = Journal(path)
         journal.reconcile(lambda key: None)
-        assert max(0.0, 9.0 - journal.set_aside("k", 9.0)) == reserved
+        assert max(0.0, 9.0 - (journal.set_aside(asking("k"), 9.0) or 0.0)) == reserved
         journal.write(Line("sent", str(number), "a", key="k", reserved=reserved))
     journal.write(Line("settled", "3", "a", key="k", outcome="answered", cost=2.0))
     assert (journal.paid, journal.uncertain) == (2.0, 6.0)

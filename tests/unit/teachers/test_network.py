@@ -26,8 +26,9 @@ from postgrad.teachers.network import NetworkTeacher
 from postgrad.teachers.openai_compatible import OpenAICompatible
 from postgrad.teachers.prices import Price
 from postgrad.teachers.provider import Body, Send
+from unit.signals.traces_by_hand import WEATHER
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
-from unit.teachers.endpoint_by_script import ERROR, Reply, completion, serving
+from unit.teachers.endpoint_by_script import ERROR, Reply, Script, completion, serving
 
 HI = Message.of("assistant", "hi")
 ONE_AT_A_TIME = Limits(concurrency=1, timeout=5.0, max_retries=0)
@@ -333,6 +334,91 @@ def test_a_surprising_bill_starts_no_call_on_money_that_those_under_way_will_nee
         with pytest.raises(BudgetReached):
             again.answer([ask("another?")], SAMPLING)
     assert short.journal.surprise("http") == 0.0064
+
+
+def broken_first() -> Script:
+    """Every request gets a broken answer the first time. Each is billed 20 tokens either way."""
+    seen: set[str] = set()
+
+    def answer(body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        known = text in seen
+        seen.add(text)
+        return Reply(completion("hi").body, wait=0.02) if known else Reply(b"{", wait=0.02)
+
+    return answer
+
+
+def at_once(asked: NetworkTeacher, count: int) -> list[object]:
+    async def everyone() -> list[object]:
+        async with asked.connected():
+            asks = (asked.ask(ask(f"weather {number}?"), SAMPLING) for number in range(count))
+            return list(await asyncio.gather(*asks, return_exceptions=True))
+
+    return asyncio.run(everyone())
+
+
+def test_a_burst_of_broken_answers_pins_no_budget(tmp_path: Path) -> None:
+    """An answer may have 64 tokens and has 20, and the first try of each is lost: 40 a call, 320 of 330 for eight.
+
+    Of eight calls at once five fit (5 x 64) when the first is known; were each lost one asked again only with 64 of its
+    own, or behind new ones, 320 would be held by five lost tries, and nothing would be answered any more.
+    """
+    gateway = Gateway(budget=Budget(330e-6))
+    gateway.random.uniform = lambda a, b: 0.01  # type: ignore[method-assign]
+    with serving(answer=broken_first()) as endpoint:
+        url, price = openai(endpoint.base_url), Price(0.0, 1.0)
+        asked = teacher(tmp_path, url, price=price, limits=Limits(8), gateway=gateway)
+        said = at_once(asked, 8)
+    answered = sum(isinstance(one, tuple) and one[0].message == HI for one in said)
+    assert len(endpoint.requests) * 20e-6 <= 330e-6
+    assert answered >= 6  # a call more needs 64 beside 40 for each before it: 6 x 40 + 64 is within 330, 7 x 40 is not
+    assert gateway.budget.paid == gateway.budget.uncertain == pytest.approx(answered * 20e-6)
+
+
+def test_what_a_call_might_cost_at_most_still_holds_when_it_is_asked_again(tmp_path: Path) -> None:
+    """The second of three asks of a trace begins with the first, which was billed, so its bound is close. It is lost,
+    and by the time of its retry the third was billed, with which it does not begin."""
+    gateway = Gateway(budget=Budget(1.0))
+    texts = ["weather? " * 40, "and in Rome?", "and in Oslo?"]
+    asks = [Ask(tuple(Message.of("user", text) for text in texts[: count + 1]), (WEATHER,)) for count in range(3)]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return Reply(b"{") if len(endpoint.requests) == 2 else completion("hi", model="asked-1")
+
+    async def one_after_the_other() -> None:
+        async with asked.connected():
+            await asked.ask(asks[0], SAMPLING, trace="t")
+            lost = asyncio.create_task(asked.ask(asks[1], SAMPLING, trace="t"))
+            while len(endpoint.requests) < 2:
+                await asyncio.sleep(0.01)
+            await asyncio.gather(lost, asked.ask(asks[2], SAMPLING, trace="t"))
+
+    with serving(answer=answer) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 0.0), gateway=gateway)
+        gateway.budget.require_turn = lambda key: None  # type: ignore[method-assign]
+        asyncio.run(one_after_the_other())
+    sent = [(line.key, line.reserved) for line in gateway.journal.lines if line.event == "sent"]
+    assert len(sent) == 4
+    assert sent[3] == sent[1] != sent[2]
+
+
+@pytest.mark.parametrize("tokens", [200, 1000])
+def test_workers_never_overrun_a_budget_by_lost_tries(tmp_path: Path, tokens: int) -> None:
+    """The endpoint bills 20 tokens for every request, and breaks off every third answer. Some are lost three times."""
+    gateway = Gateway(budget=Budget(tokens / 1e6))
+    gateway.random.uniform = lambda a, b: 0.01  # type: ignore[method-assign]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return Reply(b"{") if len(endpoint.requests) % 3 == 1 else Reply(completion("hi").body, wait=0.02)
+
+    with serving(answer=answer) as endpoint:
+        url, price = openai(endpoint.base_url), Price(0.0, 1.0)
+        asked = teacher(tmp_path, url, price=price, limits=Limits(8), gateway=gateway)
+        at_once(asked, 80)
+    billed = 20 * len(endpoint.requests)
+    assert gateway.budget.stopped
+    assert 0.5 * tokens < billed <= tokens
 
 
 def test_no_budget_holds_where_extra_takes_the_limit_of_an_answer_out(tmp_path: Path) -> None:

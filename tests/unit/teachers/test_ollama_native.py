@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from postgrad.core.actor import Ask
+from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Tool, ToolResult
 from postgrad.teachers.ollama_native import OllamaNative
@@ -31,12 +32,34 @@ def test_request_and_answer(tmp_path: Path) -> None:
     with serving(chat("", called)) as endpoint:
         (answer,) = teacher(tmp_path, OllamaNative("llama3", endpoint.base_url)).answer([ask()], SAMPLING)
     assert endpoint.paths == ["/api/chat"]
+    assert len(endpoint.headers[0]["idempotency-key"]) == 40
     assert answer.message == act(call("get_weather", '{"city": "Rome"}', "call_0"))
     assert (answer.prompt_tokens, answer.completion_tokens, answer.cost) == (100, 20, 0.0)
     (body,) = endpoint.requests
     assert body["stream"] is False
     assert body["options"] == {"temperature": 0.5, "seed": 3, "num_predict": 64, "num_ctx": 4096}
     assert body["tools"][0]["function"]["name"] == "get_weather"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_is_as_long_as_the_body_says(tmp_path: Path, stream: bool) -> None:
+    """What is noted of a request is the size of its body, to the byte: the client adds nothing to it."""
+    with serving(chat()) as endpoint:
+        provider = OllamaNative("m", endpoint.base_url, stream=stream)
+        (answer,) = teacher(tmp_path, provider).answer([ask("Köln?")], SAMPLING)
+    assert answer.error is None
+    noted = len(canonical_json(provider.body(ask("Köln?"), SAMPLING)).encode())
+    assert int(endpoint.headers[0]["content-length"]) == noted
+
+
+def test_calls_side_by_side_have_each_its_own_idempotency_key(tmp_path: Path) -> None:
+    """As long as a request is tried again it keeps its key: the first of four tries meets a broken answer."""
+    with serving(Reply(b"no JSON"), chat()) as endpoint:
+        asked = teacher(tmp_path, OllamaNative("m", endpoint.base_url))
+        asked.answer([ask("a"), ask("b"), ask("c")], SAMPLING)
+    sent = zip(endpoint.requests, endpoint.headers, strict=True)
+    keys = {(str(body["messages"]), headers["idempotency-key"]) for body, headers in sent}
+    assert (len(endpoint.requests), len(keys), len({key for _, key in keys})) == (4, 3, 3)
 
 
 def test_results_have_their_tools_name_and_arguments_are_objects() -> None:
@@ -107,8 +130,8 @@ def test_a_request_weighs_what_the_client_sends(tmp_path: Path) -> None:
     }
     called = {"function": {"name": "f", "arguments": {"city": "Rome"}}}
     assert body["messages"][1] == {"role": "assistant", "tool_calls": [called]}
-    bytes_sent = sum(len(json.dumps(message)) + 2 for message in body["messages"]) + len(json.dumps(body["tools"]))
-    assert Scale(form=provider.form).ask(told).tokens == bytes_sent / 4 + 0.5
+    messages, tools = (len(json.dumps(body[part], separators=(",", ":"))) for part in ("messages", "tools"))
+    assert 4 * Scale(form=provider.form).ask(told).tokens == messages - len("[]") + tools + len(',"tools":')
 
 
 def test_a_tool_that_the_client_does_not_take_is_refused_before_it_leaves(tmp_path: Path) -> None:

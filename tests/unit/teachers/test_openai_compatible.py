@@ -14,10 +14,11 @@ from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text
 from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.openai_compatible import OpenAICompatible
+from postgrad.teachers.prices import Price
 from postgrad.teachers.provider import Usage, check_address, is_loopback
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
-from unit.teachers.endpoint_by_script import completion, serving
+from unit.teachers.endpoint_by_script import Reply, completion, serving
 
 AT_HOME = "http://localhost:1/v1"
 
@@ -39,6 +40,23 @@ def test_request_and_answer(tmp_path: Path) -> None:
 
 def read(message: dict[str, Any], **more: Any) -> Any:
     return openai(AT_HOME).read({"choices": [{"message": message}], **more}, ask())
+
+
+@pytest.mark.parametrize("failed", [{"finish_reason": "error", "error": {"code": 502, "message": "x"}}, {"error": "x"}])
+def test_a_routers_error_in_place_of_an_answer_is_none(tmp_path: Path, failed: dict[str, Any]) -> None:
+    """Its provider may have been paid, so the money stays aside, and it is asked again."""
+    error = Reply({"model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, **failed}]})
+    with serving(error, completion("hi")) as endpoint:
+        asked = teacher(tmp_path, openai(endpoint.base_url), price=Price(1.0, 1.0))
+        (answer,) = asked.answer([ask()], SAMPLING)
+    assert (answer.message, len(endpoint.requests)) == (Message.of("assistant", "hi"), 2)
+    ends = [(line.outcome, line.uncertain > 0) for line in asked.gateway.journal.lines if line.event == "settled"]
+    assert ends == [("invalid_reply", True), ("answered", False)]
+
+
+def test_of_several_answers_the_one_of_index_0_is_taken_wherever_it_stands() -> None:
+    choices = [{"index": place, "message": {"content": text}} for place, text in ((1, "second"), (0, "first"))]
+    assert openai(AT_HOME).read({"choices": choices}, ask()).message.text == "first"
 
 
 def test_broken_arguments_are_kept_byte_for_byte() -> None:

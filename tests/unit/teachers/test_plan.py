@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -15,15 +16,14 @@ from postgrad.core.actor import Answer
 from postgrad.core.message import Message
 from postgrad.core.trace import Trace
 from postgrad.teachers.anthropic_messages import AnthropicMessages
-from postgrad.teachers.anthropic_wire import ANTHROPIC
+from postgrad.teachers.ollama_native import OllamaNative
 from postgrad.teachers.openai_compatible import OpenAICompatible
 from postgrad.teachers.plan import Plan
 from postgrad.teachers.prices import Price
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import ask_of
+from postgrad.teachers.schedule import Item, Schedule, ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from postgrad.teachers.tokens import Scale
-from postgrad.teachers.wire import CHAT, Form
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 from unit.teachers.asking import SAMPLING, openai, teacher
 
@@ -47,15 +47,19 @@ def priced(folder: Path, price: Price, provider: Any = None) -> Teacher:
     return Teacher("http", teacher(folder, provider or openai(AT_HOME), price=price), price=price)
 
 
-def sizes(one: Trace, form: Form = CHAT) -> list[float]:
-    return [Scale(form=form).ask(ask_of(one, step)).tokens for step in one.steps]
+def sizes(one: Trace, provider: Any = None, *, shared: Sequence[int | None] = (None, None, None)) -> list[float]:
+    """Tokens of each step's request: a token for four bytes of its body, which shares messages with the last one."""
+    provider = provider or openai(AT_HOME)
+    asks = [(ask_of(one, step), same) for step, same in zip(one.steps, shared, strict=False)]
+    bodies = [provider.body(ask, SAMPLING, shared=same) for ask, same in asks]
+    return [len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()) / 4 for body in bodies]
 
 
 def test_without_a_cache_every_context_is_paid(tmp_path: Path) -> None:
     one = trace("x", 3)
     told = planned([one], priced(tmp_path, Price(1.0, 2.0)))
     written = 3 * Scale().answer(ACTION)
-    assert told["tokens_in"] == pytest.approx(sum(sizes(one)), abs=1)
+    assert told["tokens_in"] == round(sum(sizes(one)))
     assert (told["calls"], told["cached"], told["tokens_cached"]) == (3, 0, 0)
     assert told["cost"] == pytest.approx((sum(sizes(one)) + 2 * written) / 1e6, rel=1e-6)
     assert told["most"] > told["cost"]
@@ -87,20 +91,25 @@ def test_openai_keeps_beginnings_of_1024_tokens_in_blocks_of_128(tmp_path: Path)
     provider = OpenAICompatible("gpt-x", "https://api.openai.com/v1")
     asked = teacher(tmp_path, provider, price=Price(1.0, 0.0, cached_input=0.1), redact=lambda ask: ask)
     told = planned([one], Teacher("http", asked, price=Price(1.0, 0.0, cached_input=0.1)))
-    first, second, _ = sizes(one)
+    first, second, _ = sizes(one, provider)
     assert first < 1024 < second
     assert told["tokens_cached"] == second // 128 * 128
 
 
 def test_writing_into_anthropics_cache_is_paid_where_somebody_will_read_it(tmp_path: Path) -> None:
-    """Contexts above 1024 tokens: what is not read is written at 1.25; a trace with one step marks nothing."""
+    """Contexts above 1024 tokens: what is not read is written at 1.25; a trace with one step marks nothing.
+
+    The first request marks tools and its end, the second the end of the first as well; what is found of the first is
+    weighed with that third mark, 37 bytes.
+    """
     price = Price(1.0, 0.0, cached_input=0.1, cache_write=1.25)
     provider = AnthropicMessages("claude-x", "http://localhost:1")
     one, other = trace("x", 2, words=2000), trace("y", 1, words=2000)
-    first, second = sizes(one, ANTHROPIC)
-    (apart,) = sizes(other, ANTHROPIC)
+    first, second = sizes(one, provider, shared=(0, 1))
+    (apart,) = sizes(other, provider)
+    found = first + len(',"cache_control":{"type":"ephemeral"}') / 4
     told = planned([one, other], priced(tmp_path, price, provider))
-    assert told["cost"] == pytest.approx((first * 1.25 + first * 0.1 + (second - first) * 1.25 + apart) / 1e6, rel=1e-6)
+    assert told["cost"] == pytest.approx((1.25 * first + 0.1 * found + 1.25 * (second - found) + apart) / 1e6, rel=1e-6)
 
 
 def test_what_is_answered_costs_nothing_and_corrects_the_rest(tmp_path: Path) -> None:
@@ -175,11 +184,35 @@ def test_batch_prices_and_free_teachers(tmp_path: Path) -> None:
     assert (free["calls"], free["cost"], free["most"], free["basis"]) == (2, 0.0, 0.0, "free")
 
 
-def test_a_trace_of_300_steps_is_planned_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [OpenAICompatible, AnthropicMessages, OllamaNative])
+@pytest.mark.parametrize("hint", [None, "Look at the city."])
+@pytest.mark.parametrize("price", [Price(1.0, 2.0), Price(1.0, 2.0, cached_input=0.1)])
+def test_the_input_of_a_plan_is_all_bytes_that_will_be_sent(
+    tmp_path: Path, kind: Any, hint: str | None, price: Price
+) -> None:
+    """Twelve steps of three parallel calls: a token for four bytes of the bodies, in which also the marks of prompt
+    caches stand, rounded once, for the sum."""
+    builder = TraceBuilder("Wie wäre das Wetter?", [WEATHER])
+    for step in range(12):
+        calls = [call("get_weather", {"city": "Köln"}, f"c{step}-{place}") for place in range(3)]
+        builder.step(act(*calls), [("ok", False)] * 3)
+    one, provider = builder.build("x"), kind("m", "http://127.0.0.1:1")
+    asked = Teacher("http", teacher(tmp_path, provider, price=price), price=price, hint=lambda trace, step: hint)
+    schedule = Schedule({"x": range(12)}, in_order=price.rewards_order)
+    bodies = [
+        provider.body(asked.ask(one, step), SAMPLING, shared=schedule.shared(Item(one, step))) for step in one.steps
+    ]
+    sent = sum(len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()) for body in bodies)
+    assert planned([one], asked)["tokens_in"] == pytest.approx(sent / 4, abs=0.5)
+
+
+@pytest.mark.parametrize("kind", [OpenAICompatible, AnthropicMessages, OllamaNative])
+def test_a_trace_of_300_steps_is_planned_at_once(tmp_path: Path, kind: Any) -> None:
     """Two seconds are allowed for the whole command; the plan itself is a small part of it."""
-    one = trace("x", 300)
+    one, price = trace("x", 300), Price(1.0, 2.0, cached_input=0.1)
+    asked = priced(tmp_path, price, kind("m", "http://127.0.0.1:1"))
     started = time.process_time()
-    told = planned([one], priced(tmp_path, Price(1.0, 2.0, cached_input=0.1)))
+    told = planned([one], asked)
     assert told["calls"] == 300
     assert time.process_time() - started < 1.0
 

@@ -205,3 +205,24 @@ def test_parts_of_the_wrong_type_are_no_crash(tmp_path: Path, kind: str, part: d
 def test_what_is_no_whole_stream(chunks: list[Any]) -> None:
     with pytest.raises(CallFailed):
         joined_completion(chunks)
+
+
+def test_of_several_streamed_answers_the_one_of_index_0_is_taken() -> None:
+    """Their parts come in turn; put together as they come they would be "no Yesirs"."""
+
+    def part(place: int, text: str, finish: str | None = None) -> dict[str, Any]:
+        return {"choices": [{"index": place, "delta": {"content": text}, "finish_reason": finish}]}
+
+    parts = [part(1, "no "), part(0, "Ye"), part(1, "sir", "length"), part(0, "s", "stop")]
+    (choice,) = joined_completion(parts)["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("Yes", "stop")
+
+
+def test_an_error_in_place_of_the_end_of_a_stream_is_no_answer() -> None:
+    said = [
+        chunk({"content": "Su"}),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "error", "error": "502"}]},
+    ]
+    with pytest.raises(CallFailed, match="502") as failed:
+        OpenAICompatible(MODEL, "http://localhost:1/v1").read(joined_completion(said), ask())
+    assert failed.value.kind == "invalid_reply"

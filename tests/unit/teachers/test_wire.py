@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_broken_arguments_are_sent_as_json() -> None:
 def test_arguments_that_the_trace_understood_are_sent_as_json_whatever_they_were_written_in() -> None:
     """XML and text actions are parsed by their readers; NaN is no JSON; JSON stays byte for byte."""
     as_xml = ToolCall("a", "f", "<f><b>1</b></f>", {"b": "1", "a": "2"})
-    not_a_number = ToolCall.from_raw(id="b", name="f", raw='{"x": [NaN, 1]}')
+    not_a_number = ToolCall("b", "f", '{"x": [NaN, 1]}', {"x": [math.nan, 1]})
     plain = ToolCall.from_raw(id="c", name="f", raw='{"z":1,  "a": "\\u00e9"}')
     action = sent(USER, Message("assistant", (as_xml, not_a_number, plain)))[1]
     texts = [one["function"]["arguments"] for one in action["tool_calls"]]

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,25 @@ def test_a_teacher_that_nobody_can_reach_is_exit_code_3(tmp_path: Path, capsys: 
     show(result)
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (
+            completion("hi", model="cheap-1"),
+            "(2 wrong_model): wrong_model: cheap-1 answered for m-1; if it is what you want: accept: [cheap-1]",
+        ),
+        (Reply(ERROR, 400), "(2 refused): refused: 400 "),
+    ],
+)
+def test_a_teacher_that_will_never_answer_as_it_is_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reply: Reply, told: str
+) -> None:
+    with serving(reply) as endpoint:
+        result = run(config(make_store(tmp_path, weather_traces()), SURE, http(endpoint)), tmp_path / "out")
+    assert exit_code(result) == 2
+    assert f"error: http: 0 of 2 steps answered {told}" in capsys.readouterr().err
+
+
 def test_steps_that_do_not_fit_are_counted_and_told(tmp_path: Path) -> None:
     small = {"name": "small", "kind": "unit.verbs.replay_setting:Small"}
     result = run(config(make_store(tmp_path, weather_traces()), SURE, small), tmp_path / "out")
@@ -191,6 +212,32 @@ def test_a_signal_ends_the_stage_of_a_cycle_with_an_error_and_leaves_local_model
     with serving(ANSWER) as endpoint:
         done = run(config(store, SURE, http(endpoint), steps="all"), tmp_path / "out")
     assert (len(endpoint.requests), done["steps"], done["interrupted"]) == (2, 3, None)
+
+
+def test_a_second_signal_leaves_the_money_of_every_call_under_way_aside(tmp_path: Path) -> None:
+    """Two calls were at the server; each may cost 256 US dollars, and may have been billed."""
+    store = make_store(tmp_path, weather_traces())
+    ready = threading.Event()
+
+    def interrupt(body: dict[str, Any]) -> Reply:
+        if len(endpoint.requests) == 2:  # in the server's lock: the first has come
+            ready.set()
+        return Reply(ANSWER.body | {"model": "m-1"}, wait=3.0)
+
+    def twice() -> None:
+        ready.wait(30.0)
+        for _ in range(2):
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=twice, daemon=True).start()
+    with serving(answer=interrupt) as endpoint:
+        teacher = http(endpoint, concurrency=2, price={"input": 0, "output": 1e6})
+        with pytest.raises(SystemExit):
+            run(config(store, teacher), tmp_path / "out")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "calls.jsonl").read_text().splitlines()]
+    ends = [(line["outcome"], line["uncertain"]) for line in lines if line["event"] == "settled"]
+    assert ends == [("interrupted", 256.0)] * 2
 
 
 def test_a_bill_above_what_a_call_may_cost_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -467,16 +514,43 @@ def test_answers_that_were_cut_off_are_counted(tmp_path: Path) -> None:
 
 def test_what_broke_off_is_released_when_the_user_says_so(tmp_path: Path) -> None:
     """A written token costs 1 US dollar, 256 may come. The first call is cut and may have been billed: 256 of 300 are
-    gone, so nothing more is asked. Once released, both steps are."""
+    gone, so nothing more is asked; nor with 250, which may be overrun already. Once released, both steps are."""
     store = make_store(tmp_path, weather_traces())
     teacher = {"price": {"input": 0, "output": 1e6}}
     with serving(Reply(ANSWER.body, cut=20), ANSWER) as endpoint:
         first = run(config(store, http(endpoint, **teacher), budget=300.0), tmp_path / "out")
         assert (first["uncertain"], first["stopped_by_budget"], len(endpoint.requests)) == (256.0, True, 1)
-        assert run(config(store, http(endpoint, **teacher), budget=300.0), tmp_path / "out")["calls"] == 0
+        assert run(config(store, http(endpoint, **teacher), budget=250.0), tmp_path / "out")["calls"] == 0
         more = {"budget": 300.0, "calls.release": True}
         done = run(config(store, http(endpoint, **teacher), **more), tmp_path / "out")
     assert (done["steps"], done["uncertain"], done["paid_in_all_runs"]) == (2, 0.0, 40.0)
+
+
+def test_what_broke_off_pays_for_asking_it_again_in_a_later_run(tmp_path: Path) -> None:
+    """As above, and the same command again: the 256 that the lost try holds pay for the next. Its bill is 20, so 40 are
+    gone, and the second step's 256 fit in 300."""
+    store = make_store(tmp_path, weather_traces())
+    with serving(Reply(ANSWER.body, cut=20), ANSWER) as endpoint:
+        asked = config(store, http(endpoint, price={"input": 0, "output": 1e6}), budget=300.0)
+        first, done = run(asked, tmp_path / "out"), run(asked, tmp_path / "out")
+    assert (first["errors"], first["uncertain"]) == ({"truncated": 1}, 256.0)
+    assert (done["steps"], done["errors"], done["uncertain"], done["paid_in_all_runs"]) == (2, {}, 20.0, 40.0)
+
+
+def test_a_budget_that_lost_tries_hold_is_an_error_that_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """256 of 300 are lost with the first try, and its retry uses them again: there is nothing for a third."""
+    store = make_store(tmp_path, weather_traces())
+    with serving(Reply(b"no JSON")) as endpoint:
+        teacher = http(endpoint, price={"input": 0, "output": 1e6}, max_retries=5)
+        result = run(config(store, teacher, budget=300.0), tmp_path / "out")
+        assert len(endpoint.requests) == 2
+    assert (result["steps"], result["errors"], result["stopped_by_budget"]) == (1, {"invalid_reply": 1}, True)
+    assert exit_code(result) == 3
+    told = capsys.readouterr().err
+    assert "up to 256.000000 US dollars, which count against the budget" in told
+    assert "error: http could not be reached: 0 of 1 step answered (1 invalid_reply)" in told
 
 
 def test_a_killed_replay_goes_on_within_its_budget(tmp_path: Path) -> None:
