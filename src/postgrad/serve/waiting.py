@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
+_LOOK = 0.2  # seconds
+
 
 def wait_until_stopped() -> None:
-    """Sleep until SIGINT or SIGTERM."""
+    """Sleep until SIGINT or SIGTERM.
+
+    The system may hand a signal to any thread, also one of a library's; that does not wake this one, which alone runs
+    Python's handlers. So it wakes by itself to look.
+    """
     stop = threading.Event()
     with handled({signal.SIGINT: lambda number: stop.set(), signal.SIGTERM: lambda number: stop.set()}):
-        stop.wait()
+        while not stop.wait(_LOOK):
+            pass
 
 
 @contextmanager
