@@ -19,15 +19,17 @@ CITIES = ("Rome", "Oslo", "Lima", "Cairo", "Quito", "Paris", "Delhi")
 ANSWER = ("get_weather", '{"city": "Rome", "day": 2}')
 
 
-def made_traces(traces: int, steps: int) -> list[Trace]:
-    """Traces of several steps: each asks for the weather and reads a page about it."""
+def made_traces(traces: int, steps: int, *, page_lines: int = 6) -> list[Trace]:
+    """Traces of several steps: each asks for the weather and reads a page of so many lines about it."""
     made = []
     for number in range(traces):
         request = "please look up the weather of every city on my list. " * 8
         builder = TraceBuilder(f"Trip {number}: {request}", [WEATHER])
         for step in range(steps):
             city = CITIES[(number + step) % len(CITIES)]
-            page = f"The weather of {city} on day {step} of trip {number} is fine and warm, with light wind. " * 6
+            page = (
+                f"The weather of {city} on day {step} of trip {number} is fine and warm, with light wind. " * page_lines
+            )
             builder.step(act(call("get_weather", {"city": city, "day": step}, f"c{step}")), [(page, False)])
         made.append(builder.build(f"trip-{number}"))
     return made
