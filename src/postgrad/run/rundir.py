@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from postgrad.core.errors import ConfigError, DataError, OutsideFailure
-from postgrad.core.files import write_json
+from postgrad.core.files import write_json, write_text
 from postgrad.run.environment import environment
 from postgrad.run.inputs import input_hashes
+from postgrad.run.plain import plain, result_json
 
 
 class RunDir:
@@ -84,7 +84,7 @@ class RunDir:
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Store what the verb returned; from now on the run is complete."""
-        write_json(self.path / "result.json", plain(result))
+        write_text(self.path / "result.json", result_json(result) + "\n")
 
     def result(self) -> dict[str, Any] | None:
         """What the verb returned; None while the run is not complete."""
@@ -186,19 +186,3 @@ class RunDir:
         if not isinstance(value, dict):
             raise DataError("broken file", got=str(path), expected="a JSON object")
         return value
-
-
-_PLAIN = frozenset({str, int, bool, type(None)})
-
-
-def plain(value: Any) -> Any:
-    """JSON data for a value: numbers of numpy and torch (they know `item`) as Python's, what is not finite as null."""
-    if type(value) in _PLAIN:  # most of a long result
-        return value
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, (dict, Mapping)):  # dict first, which is asked faster
-        return {str(key): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -22,8 +22,9 @@ from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, load, validate
 from postgrad.run.launch import is_first_worker, worker
 from postgrad.run.nearest import nearest
+from postgrad.run.plain import plain, result_json
 from postgrad.run.recipes import find_recipe
-from postgrad.run.rundir import RunDir, plain
+from postgrad.run.rundir import RunDir
 from postgrad.run.schema import fields_of, is_list
 from postgrad.verbs.arguments import Arguments, parse
 from postgrad.verbs.boundary import Boundary, stdout_to_stderr
@@ -226,15 +227,15 @@ class Verb:
     def _executed(self, config: Config, folder: Path, *, as_json: bool) -> Result:
         diverted = stdout_to_stderr() if as_json else nullcontext(sys.stdout)
         with diverted as stdout, self._run_folder(config, folder) as keep:
-            result: Result = plain(self.run(config, folder))
+            result = self.run(config, folder)
             keep(result)
         if not is_first_worker():
             return result
         if as_json:
-            stdout.write(plain_json(result, encoding=stdout.encoding or "utf-8") + "\n")
+            stdout.write(result_json(result, encoding=stdout.encoding or "utf-8") + "\n")
             stdout.flush()
         else:
-            self._print(result)
+            self._print(plain(result))
         return result
 
     @contextmanager
