@@ -105,9 +105,10 @@ def arm(name: str, source: Path, work: Path) -> None:
 
 def _warm(name: str, source: Path, work: Path) -> None:
     """Load the libraries, and read a first file where there are many."""
-    from postgrad.traces import readers, redact_sieve
+    from postgrad.traces import readers
+    from postgrad.traces.redaction import sieve
 
-    redact_sieve.prepare()
+    sieve.prepare()
     if source.is_dir():
         readers.detect(source)  # asks every reader
         ARMS[name](next(files(source)), Path(tempfile.mkdtemp(dir=work)))

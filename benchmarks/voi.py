@@ -43,7 +43,7 @@ from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
 from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from postgrad.teachers.voi import Prospect, choose
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.selection import Prospects, VoiConfig
 from postgrad.verbs.student import Student
 

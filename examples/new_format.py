@@ -17,10 +17,10 @@ from typing import Any
 
 from postgrad.core.message import Message
 from postgrad.core.trace import Candidate, Request, Source, Step, Trace
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.pool import MessagePool
 from postgrad.traces.readers import read
 from postgrad.traces.records import ReadResult, counts
+from postgrad.traces.sources.jsonl import JsonLines
 
 
 class SupportChat:

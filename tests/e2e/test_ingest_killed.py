@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from unit.traces.formats.claude_file import ClaudeFile, text
 
 HERE = Path(__file__).parent

@@ -16,8 +16,8 @@ from postgrad.core.errors import DataError
 from postgrad.core.heap import few_collections
 from postgrad.run.plugins import resolve
 from postgrad.traces import READERS
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 # Rows and bytes to recognise a file by. New versions of an application can open a session with many rows of new kinds.
 _HEADS = ((40, 1 << 20), (4000, 64 << 20))
@@ -109,7 +109,7 @@ def read(path: str | Path, format: str | None = None) -> ReadResult:
     path = Path(path)
     name = format or detect(path)
     if name is None:
-        from postgrad.traces.looks import LISTED, looks
+        from postgrad.traces.sources.looks import LISTED, looks
 
         raise DataError(f"no reader recognises this file, {looks(path)}", got=str(path), do=LISTED)
     return reader(name).read(path)

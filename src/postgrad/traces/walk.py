@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postgrad.core.errors import DataError
-from postgrad.traces import archive
-from postgrad.traces.store import Store
+from postgrad.traces.sources import archive
+from postgrad.traces.storage.store import Store
 
 _HIDDEN_TRACES = (
     ".aider",

@@ -32,7 +32,7 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
         DataError: an input is missing or broken.
     """
     from postgrad.signals.records import row_content, write_records
-    from postgrad.traces.redact import Redactor
+    from postgrad.traces.redaction.redactor import Redactor
     from postgrad.verbs.build_models import Models
     from postgrad.verbs.build_rows import Rows as RowMaker
 

@@ -24,7 +24,7 @@ from postgrad.teachers.failures import UNREACHED
 from postgrad.teachers.relay import Relay
 from postgrad.teachers.replay import Teacher, no_hint
 from postgrad.teachers.report import what_was_sent
-from postgrad.traces.redact import Redactor
+from postgrad.traces.redaction.redactor import Redactor
 from postgrad.verbs.build_config import BuildConfig
 from postgrad.verbs.replay import SENT
 from postgrad.verbs.teacher_config import TeacherConfig

@@ -96,7 +96,7 @@ class Rows:
 
     def _of_this_store(self, steps: Sequence[ReplayedStep], path: Path) -> None:
         """Rows of another store's traces are seldom what was meant."""
-        from postgrad.traces.store import Store
+        from postgrad.traces.storage.store import Store
 
         if self.config.store is None:
             return
@@ -190,7 +190,7 @@ class Rows:
 
     def _traces(self) -> Iterator[Trace]:
         """The store's traces, with what humans corrected since they were ingested."""
-        from postgrad.traces.store import Store
+        from postgrad.traces.storage.store import Store
 
         store = self.config.store or Path()
         for trace in Store(store).traces():

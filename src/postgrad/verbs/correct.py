@@ -106,7 +106,7 @@ def _captures(where: Path) -> Path:
 
 
 def _step(config: CorrectConfig) -> tuple[Trace, Step]:
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
     assert config.trace is not None, "checked above"
     found = [trace for trace in Store(config.where).traces() if trace.id.startswith(config.trace)]

@@ -92,8 +92,8 @@ def run(config: EvaluateConfig, out: Path) -> dict[str, Any]:
             traces += _transcripts(config, one, result, sampling=_sampling(config, one, mode))
     report = Report(config.model, scores, tuple(gaps))
     write_report(out / REPORT, report)
-    write_text(out / "traces.jsonl", "".join(f"{line}\n" for line in traces))
-    return {**_result(report, out / REPORT), "notes": notes, "traces": str(out / "traces.jsonl")}
+    write_text(out / "traces.sources.jsonl", "".join(f"{line}\n" for line in traces))
+    return {**_result(report, out / REPORT), "notes": notes, "traces": str(out / "traces.sources.jsonl")}
 
 
 def plan(config: EvaluateConfig) -> tuple[list[Plan], list[Unmeasured]]:

@@ -55,8 +55,8 @@ def run(config: ExportConfig, out: Path) -> dict[str, Any]:
         MissingDependency: the form needs a library that is not installed.
     """
     from postgrad.traces.exports.exporter import Losses
-    from postgrad.traces.redact import Redactor
-    from postgrad.traces.store import Store
+    from postgrad.traces.redaction.redactor import Redactor
+    from postgrad.traces.storage.store import Store
 
     if config.store.resolve() in config.output.resolve().parents:
         raise ConfigError("the output lies in the store", got=str(config.output), do="give another -o")

@@ -93,7 +93,7 @@ def _told(config: GateConfig) -> dict[str, Any]:
 
 def _questions(folder: Path) -> dict[str, str]:
     """Read what was asked, by task, from the evaluation's transcripts where they lie beside the report."""
-    path = folder / "traces.jsonl"
+    path = folder / "traces.sources.jsonl"
     if not path.exists():
         return {}
     from postgrad.traces.readers import read

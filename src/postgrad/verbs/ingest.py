@@ -20,8 +20,8 @@ from postgrad.core.words import counted
 from postgrad.run.config import Config
 from postgrad.run.progress import note
 from postgrad.traces import READERS
-from postgrad.traces.store import Store
-from postgrad.traces.vault import RawMode
+from postgrad.traces.storage.store import Store
+from postgrad.traces.storage.vault import RawMode
 from postgrad.verbs.command import verb_command
 from postgrad.verbs.helping import Topic
 from postgrad.verbs.ingest_run import Ingest
@@ -123,7 +123,7 @@ def run(config: IngestConfig, out: Path) -> dict[str, Any]:
 
 def _nothing_read(paths: list[str], sources: Sequence[dict[str, Any]]) -> DataError:
     """What the first of the files looks like tells more than the names of all formats."""
-    from postgrad.traces.looks import LISTED
+    from postgrad.traces.sources.looks import LISTED
 
     first, why = sources[0]["path"], sources[0]["diagnostics"][0]["what"]
     if len(sources) == 1:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from postgrad.core.errors import OutsideFailure
-from postgrad.traces.journal import StoredSource
+from postgrad.traces.storage.journal import StoredSource
 from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 
 _BATCH_BYTES, _LEAST_BYTES, _BATCH_FILES = 32 << 20, 8 << 20, 256
@@ -31,13 +31,13 @@ def read_all(settings: Settings, pending: list[Item], known: dict[str, StoredSou
     """
     if not pending:
         return
-    from postgrad.traces import redact_sieve
+    from postgrad.traces.redaction import sieve
 
     size = sum(_size(item.place) for item in pending)
     cores = _cores() if size >= _SPREAD else 1
     batches = list(_batches(pending, max(_LEAST_BYTES, min(_BATCH_BYTES, size // (2 * cores)))))
     if size >= _MUCH:
-        redact_sieve.prepare()
+        sieve.prepare()
     yield from _done(settings, batches, known, min(len(batches), cores))
 
 

@@ -15,8 +15,8 @@ from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
 from postgrad.traces import READERS
 from postgrad.traces.editions import edition
-from postgrad.traces.journal import Journal, Seen, StoredSource
-from postgrad.traces.raw import state
+from postgrad.traces.sources.raw import state
+from postgrad.traces.storage.journal import Journal, Seen, StoredSource
 from postgrad.verbs.ingest_settings import Item, Settings
 
 NO_REPORT = msgspec.Raw(b"null")

@@ -16,10 +16,10 @@ import msgspec
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.core.files import write_bytes, write_json
 from postgrad.run.progress import note, track
-from postgrad.traces import kept_catalogue
-from postgrad.traces.journal import Journal, Line, Seen, StoredSource
-from postgrad.traces.store import Store
-from postgrad.traces.vault import PASSPHRASE, RawMode
+from postgrad.traces.contexts import kept_catalogue
+from postgrad.traces.storage.journal import Journal, Line, Seen, StoredSource
+from postgrad.traces.storage.store import Store
+from postgrad.traces.storage.vault import PASSPHRASE, RawMode
 from postgrad.traces.walk import Found, walk
 from postgrad.verbs.ingest_batches import read_all
 from postgrad.verbs.ingest_changes import NO_REPORT, Changes, Folders, bare
@@ -126,7 +126,7 @@ class Ingest:
             yield from outcomes
 
     def _read_again(self, source: StoredSource, journal: Journal) -> bool:
-        from postgrad.traces.restored import restored
+        from postgrad.traces.storage.restored import restored
         from postgrad.verbs.ingest_sources import read_sources
 
         with restored(self.store, source) as place:

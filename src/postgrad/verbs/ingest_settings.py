@@ -14,11 +14,11 @@ from postgrad import __version__
 from postgrad.core.canonical import content_id, file_sha256
 from postgrad.traces import READERS
 from postgrad.traces.editions import edition
-from postgrad.traces.journal import StoredSource
-from postgrad.traces.vault import Key, RawMode
+from postgrad.traces.storage.journal import StoredSource
+from postgrad.traces.storage.vault import Key, RawMode
 
 if TYPE_CHECKING:
-    from postgrad.traces.catalogue import Catalogue
+    from postgrad.traces.contexts.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Settings:
     @cached_property
     def filler(self) -> Catalogue:
         """What fills gaps in contexts."""
-        from postgrad.traces.catalogue import Catalogue
+        from postgrad.traces.contexts.catalogue import Catalogue
 
         return Catalogue() if self.catalogue is None else Catalogue.load(self.catalogue)
 

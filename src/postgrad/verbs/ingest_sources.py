@@ -24,15 +24,15 @@ from postgrad.core.trace import Trace
 from postgrad.signals.site import LEARNABLE, Site
 from postgrad.signals.sites import find_sites
 from postgrad.traces import readers
-from postgrad.traces.fidelity import complete, fidelity_counts
-from postgrad.traces.journal import StoredSource
-from postgrad.traces.looks import looks
-from postgrad.traces.raw import holding, open_raw, state
+from postgrad.traces.contexts.fidelity import complete, fidelity_counts
+from postgrad.traces.packing.set_aside import SetAside
 from postgrad.traces.records import Diagnostic, ReadResult, counts, totals
-from postgrad.traces.redact import Redactor
-from postgrad.traces.segment import Segment
-from postgrad.traces.segment_tables import LONG
-from postgrad.traces.set_aside import SetAside
+from postgrad.traces.redaction.redactor import Redactor
+from postgrad.traces.sources.looks import looks
+from postgrad.traces.sources.raw import holding, open_raw, state
+from postgrad.traces.storage.journal import StoredSource
+from postgrad.traces.storage.segment import Segment
+from postgrad.traces.storage.tables import LONG
 from postgrad.verbs.boundary import DEBUG
 from postgrad.verbs.ingest_settings import Item, Outcome, Settings
 

@@ -197,7 +197,7 @@ def _correct(known: Known) -> None:
 
 
 def _store(known: Known) -> None:
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
     path = known.text("store")
     if path is not None and not known.expected(path) and not Store(Path(path)).exists:

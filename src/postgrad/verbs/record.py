@@ -89,7 +89,7 @@ def _upstreams(config: RecordConfig) -> Upstreams:
 
 
 def _redacted(value: Any) -> Any:
-    from postgrad.traces.redact import Redactor
+    from postgrad.traces.redaction.redactor import Redactor
 
     return Redactor().redact(value)
 

@@ -67,7 +67,7 @@ def run_or_part(config: ReplayConfig, out: Path) -> dict[str, Any]:
     """As `run`; a replay that was interrupted says so in its result, which is that of the steps that were answered."""
     from postgrad.teachers.plan import Plan
     from postgrad.teachers.prices import kept_seconds
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
     RunDir(out).record_inputs(paths_in(config.resolved(), outside=out))
     desk = _Desk.of(config, out)
@@ -91,7 +91,7 @@ def run_or_part(config: ReplayConfig, out: Path) -> dict[str, Any]:
 
 def logged_tokens(step: Step) -> tuple[int | None, int | None]:
     """Input and output tokens that the step's log says its own model counted, where it says so."""
-    from postgrad.traces.context_size import logged_input, logged_output
+    from postgrad.traces.contexts.size import logged_input, logged_output
 
     usage = next((candidate.usage for candidate in step.candidates if candidate.chosen), {})
     return logged_input(usage), logged_output(usage)
@@ -108,7 +108,7 @@ class _Desk:
 
     @classmethod
     def of(cls, config: ReplayConfig, out: Path) -> _Desk:
-        from postgrad.traces.redact import Redactor
+        from postgrad.traces.redaction.redactor import Redactor
 
         cache = config.calls.cache or out / "cache"
         calls = config.calls
@@ -153,7 +153,7 @@ def _selected(config: ReplayConfig, out: Path, store: Any, desk: _Desk) -> Steps
 
 def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> list[ReplayedStep]:
     from postgrad.signals.records import write_records
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
     local = any(not isinstance(teacher.actor, NetworkTeacher) for teacher in desk.teachers)
     group = config.calls.batch if local else max(config.calls.batch, 16 * config.calls.concurrency)

@@ -92,7 +92,7 @@ def run(config: RolloutConfig, out: Path) -> dict[str, Any]:
     overlaps = {name: refuse_overlap(tasks, name) for name in config.benchmarks}
     actor, weights = load_actor(config, tasks)
     batches = roll(config, environment, tasks, actor=actor, identity=weights, folder=out / "batches")
-    traces = out / "traces.jsonl"
+    traces = out / "traces.sources.jsonl"
     write_text(traces, "".join(f"{line}\n" for batch in batches for line in batch.lines))
     outcomes = [outcome for batch in batches for outcome in batch.outcomes]
     errors = Counter(error for _, error in outcomes if error)

@@ -24,7 +24,7 @@ from postgrad.teachers.voi import Doubt, Prospect, cheapest, choose, features
 
 if TYPE_CHECKING:
     from postgrad.signals.sites import Site
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
 Which = Literal["sites", "all", "voi"]
 Steps = dict[str, list[int]]

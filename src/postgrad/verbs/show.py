@@ -34,7 +34,7 @@ from postgrad.verbs.run_shown import artifact_shown, facts, run_shown
 from postgrad.verbs.show_runs import is_run, run_folder, runs_below, runs_shown
 
 if TYPE_CHECKING:
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
 
 class ShowConfig(Config):
@@ -110,7 +110,7 @@ def _store_or_runs(path: Path, config: ShowConfig) -> dict[str, Any]:
     Raises:
         DataError: the folder is no store and holds no run, or there is no such trace or step.
     """
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
 
     store = Store(path)
     if not store.exists:

@@ -44,7 +44,7 @@ def rollout(name: str = "rollout-1") -> Trace:
 
 
 def read(tmp_path: Path, *written: str) -> ReadResult:
-    path = tmp_path / "traces.jsonl"
+    path = tmp_path / "traces.sources.jsonl"
     path.write_text("".join(line + "\n" for line in written), encoding="utf-8")
     return readers.read(path)
 

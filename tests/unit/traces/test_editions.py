@@ -12,11 +12,24 @@ from postgrad.traces import READERS, editions
 
 PACKAGE = Path(postgrad.__file__).parent
 ROOTS = (
-    *("traces.fidelity", "traces.redact", "traces.readers", "traces.segment_tables", "signals.sites"),
+    *(
+        "traces.contexts.fidelity",
+        "traces.redaction.redactor",
+        "traces.readers",
+        "traces.storage.tables",
+        "signals.sites",
+    ),
     *(target.partition(":")[0].removeprefix("postgrad.") for target in READERS.values()),
 )
 WATCHED = ("traces", "signals")
-BOOKKEEPING = ("traces", "traces.editions", "traces.table", "traces.journal", "traces.spool", "traces.vault")
+BOOKKEEPING = (
+    "traces",
+    "traces.editions",
+    "traces.table",
+    "traces.storage.journal",
+    "traces.packing.spool",
+    "traces.storage.vault",
+)
 """Read and judge nothing."""
 
 
@@ -36,7 +49,7 @@ def test_code_is_known_by_what_it_does() -> None:
 
 def test_the_rules_and_every_format_are_watched() -> None:
     watched = modules()
-    assert {"signals.rules", "signals.phrases", "traces.formats.claude_code.rows", "traces.redact_rules"} <= watched
+    assert {"signals.rules", "signals.phrases", "traces.formats.claude_code.rows", "traces.redaction.rules"} <= watched
     assert not any(name.startswith("signals.preferences") for name in watched)
 
 

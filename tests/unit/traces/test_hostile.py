@@ -255,7 +255,7 @@ def test_a_packed_document_that_would_fill_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Limits made small: a megabyte from a thousand bytes is a bomb, the same bytes unpacked are not."""
-    monkeypatch.setattr("postgrad.traces.archive._BOMB_SIZE", 1 << 18)
+    monkeypatch.setattr("postgrad.traces.sources.archive._BOMB_SIZE", 1 << 18)
     content = b'{"messages": [' + b" " * (1 << 20) + json.dumps(_TALK)[1:].encode() + b"}"
     path = tmp_path / "chat.json.gz"
     assert tried(path, "messages", gzip.compress(content)) is None

@@ -9,11 +9,11 @@ import pytest
 
 from postgrad.core.prefix import LONG, Prefix
 from postgrad.core.trace import Trace
-from postgrad.traces.catalogue import Catalogue, Entry
-from postgrad.traces.fidelity import complete
-from postgrad.traces.packed import Packer, unpack
+from postgrad.traces.contexts.catalogue import Catalogue, Entry
+from postgrad.traces.contexts.fidelity import complete
+from postgrad.traces.packing.packed import Packer, unpack
 from postgrad.traces.readers import read
-from postgrad.traces.redact import Redactor
+from postgrad.traces.redaction.redactor import Redactor
 from unit.traces.formats.claude_file import ClaudeFile, call
 from unit.traces.formats.codex_file import CodexFile
 

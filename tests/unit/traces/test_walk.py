@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from postgrad.core.errors import DataError
-from postgrad.traces import archive
-from postgrad.traces.raw import open_raw, state
+from postgrad.traces.sources import archive
+from postgrad.traces.sources.raw import open_raw, state
 from postgrad.traces.walk import Found, walk
 
 

@@ -14,7 +14,7 @@ from postgrad.core.trace import Trace
 from postgrad.signals.sites import find_sites
 from postgrad.traces import readers
 from postgrad.traces.records import totals
-from postgrad.traces.redact import Redactor
+from postgrad.traces.redaction.redactor import Redactor
 from unit.traces.formats.claude_file import ClaudeFile, call, text
 from unit.traces.formats.codex_file import CodexFile
 from unit.traces.formats.opencode_store import OpenCodeStore, tool

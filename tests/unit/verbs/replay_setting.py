@@ -11,7 +11,7 @@ from postgrad.core.trace import Feedback, Trace
 from postgrad.teachers.scripted import ScriptedActor
 from postgrad.traces.capture import lines
 from postgrad.traces.readers import read
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.teachers import TeacherConfig
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 

@@ -20,7 +20,7 @@ from postgrad.run.config import load
 from postgrad.run.schema import fields_of
 from postgrad.signals.records import read_lines, read_records, write_records
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
-from postgrad.traces.redact import Redactor
+from postgrad.traces.redaction.redactor import Redactor
 from postgrad.verbs import correct, replay
 from postgrad.verbs.arguments import parse
 from postgrad.verbs.build import CONFIG, run, show

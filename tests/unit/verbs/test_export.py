@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from postgrad.traces import readers
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.export import command
 
 SECRET = "sk-proj-" + "a1B2" * 12

@@ -72,7 +72,7 @@ def test_examples_show_the_question(reports: dict[str, Path], tmp_path: Path) ->
     user, answer = Message.of("user", "What is <b> in HTML?"), Message.of("assistant", "bold")
     step = Step(0, Request((user.id,)), (Candidate(answer, model="m"),))
     trace = Trace("x", Source("", "postgrad"), {user.id: user, answer.id: answer}, (step,), task_id="i20")
-    (reports["good"].parent / "traces.jsonl").write_text("".join(f"{line}\n" for line in lines(trace)))
+    (reports["good"].parent / "traces.sources.jsonl").write_text("".join(f"{line}\n" for line in lines(trace)))
     policy = {"targets": ("t",)}
     config = gate.GateConfig.model_validate(
         {"parent": reports["parent"], "candidate": reports["good"], "policy": policy}

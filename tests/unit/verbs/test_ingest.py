@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from postgrad.core.errors import ConfigError, DataError, UserError
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.ingest import IngestConfig, command, run, show
 from unit.traces.formats.claude_file import ClaudeFile, call, text
 

@@ -13,8 +13,8 @@ import pytest
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import load
 from postgrad.traces import readers
-from postgrad.traces.head import Head
-from postgrad.traces.store import Store
+from postgrad.traces.sources.head import Head
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.ingest import IngestConfig, run
 from unit.traces.formats.claude_file import ClaudeFile, text
 
@@ -44,7 +44,7 @@ def test_an_unchanged_source_loads_nothing_that_reads_or_writes_tables(tmp_path:
         "import json, sys; from pathlib import Path; from postgrad.verbs.ingest import IngestConfig, run;"
         f"result = run(IngestConfig(paths=[{str(path)!r}], store=Path({str(tmp_path / 'store')!r})), Path());"
         "heavy = ['pyarrow', 'betterleaks', 'numpy', 'rich', 'torch', 'hyperscan', 'postgrad.signals.sites',"
-        " 'postgrad.traces.head', 'postgrad.traces.formats.claude_code.reader'];"
+        " 'postgrad.traces.sources.head', 'postgrad.traces.formats.claude_code.reader'];"
         "print(json.dumps([result, [name for name in heavy if name in sys.modules]]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

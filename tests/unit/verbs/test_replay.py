@@ -408,7 +408,7 @@ def test_local_teachers_share_one_model_and_say_how_they_answer(tmp_path: Path) 
 def test_a_students_doubts_count_and_are_measured_once(tmp_path: Path) -> None:
     """The random model never says the same twice: of two samples at most one is in the largest cluster, and its
     entropy is near that of a uniform choice. A second look samples nothing: the model's weights are not even there."""
-    from postgrad.traces.store import Store
+    from postgrad.traces.storage.store import Store
     from postgrad.verbs.selection import Prospects, VoiConfig
     from postgrad.verbs.student import Student
 

@@ -59,7 +59,7 @@ def test_result_and_traces(pupil: Pupil, tmp_path: Path) -> None:
     """
     assert all(task.expected for task in TASKS[:2])
     result = verb.run(CONFIG, tmp_path)
-    path = tmp_path / "traces.jsonl"
+    path = tmp_path / "traces.sources.jsonl"
     assert result == {
         "n": 10,
         "accuracy": 0.7,
@@ -87,7 +87,7 @@ def test_resume_asks_only_for_what_is_missing(pupil: Pupil, monkeypatch: pytest.
     monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (dying, "weights-1"))
     with pytest.raises(OutsideFailure, match="dead"):
         verb.run(CONFIG, tmp_path / "cut")
-    assert not (tmp_path / "cut" / "traces.jsonl").exists()
+    assert not (tmp_path / "cut" / "traces.sources.jsonl").exists()
     fresh = Pupil()
     monkeypatch.setattr(verb, "load_actor", lambda config, tasks: (fresh, "weights-1"))
     resumed = verb.run(CONFIG, tmp_path / "cut")

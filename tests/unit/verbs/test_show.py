@@ -17,7 +17,7 @@ from postgrad.cycle import CycleConfig
 from postgrad.cycle import run as run_cycle
 from postgrad.run.rundir import RunDir
 from postgrad.traces.readers import read
-from postgrad.traces.store import Store
+from postgrad.traces.storage.store import Store
 from postgrad.verbs.ingest import IngestConfig
 from postgrad.verbs.ingest import run as ingest
 from postgrad.verbs.show import command

@@ -29,7 +29,7 @@ from postgrad.serve.recording.answers import has_ended
 from postgrad.serve.recording.bodies import decoded, read_answer, read_object
 from postgrad.serve.recording.upstreams import Api, Provider
 from postgrad.traces.capture import exchange
-from postgrad.traces.redact import Redactor
+from postgrad.traces.redaction.redactor import Redactor
 
 KEPT_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta", "user-agent")
 """Request headers that change what an API does, or say who asks."""

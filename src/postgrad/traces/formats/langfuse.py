@@ -39,8 +39,8 @@ from postgrad.traces.formats.shapes.tools import is_tool, tools
 from postgrad.traces.formats.shapes.turns import turns
 from postgrad.traces.formats.spans.export import Export, lists_among, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, SpanKind, ToolRun
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _KINDS: dict[str, SpanKind] = {"GENERATION": "llm", "TOOL": "tool", "AGENT": "agent"}
 _TYPES = frozenset(

@@ -32,8 +32,8 @@ from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import instructions, message, turns
 from postgrad.traces.formats.spans.export import Export, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, SpanKind, ToolRun
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _TYPES: dict[str, SpanKind] = {
     "llm": "llm",

@@ -19,15 +19,15 @@ from typing import Any
 
 from postgrad.core.message import Reasoning, Tool, ToolCall
 from postgrad.core.trace import Feedback
-from postgrad.traces import jsonl
 from postgrad.traces.formats.shapes.parts import parts, result
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, moment, seconds, string, text, written
 from postgrad.traces.formats.shapes.said import Said
 from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.spans.export import Export
 from postgrad.traces.formats.spans.span import LLMCall, Span, ToolRun
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, RecordStatus
+from postgrad.traces.sources import jsonl
+from postgrad.traces.sources.head import Head
 
 _CALLS = ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
 _RESULTS = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result")

@@ -34,8 +34,8 @@ from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import turns
 from postgrad.traces.formats.spans.export import Export, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, SpanKind, ToolRun
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _KINDS: dict[str, SpanKind] = {"CHAT_MODEL": "llm", "LLM": "llm", "TOOL": "tool", "AGENT": "agent"}
 _LISTS = ("data.spans", "spans")

@@ -27,9 +27,9 @@ from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.content import Answered, read_content
 from postgrad.traces.formats.gemini_cli.response import response_text
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines, Row
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines, Row
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 _SYSTEM_EVENTS = {

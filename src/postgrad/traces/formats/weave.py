@@ -32,8 +32,8 @@ from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import turns
 from postgrad.traces.formats.spans.export import Export, lists_among, opening
 from postgrad.traces.formats.spans.span import LLMCall, Span, ToolRun
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _LLM = re.compile(
     r"(chat\.completions\.(create|parse)|[Mm]essages\.(create|stream)|responses\.(create|parse)|"

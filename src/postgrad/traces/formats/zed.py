@@ -22,11 +22,11 @@ from postgrad.core.canonical import content_id
 from postgrad.core.message import Block, Media, Message, Opaque, Reasoning, Role, Text
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.database import Database
 from postgrad.traces.formats.content import answered, call, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, opened, string, text, written
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.database import Database
+from postgrad.traces.sources.head import Head
 
 _LARGEST = 1 << 30  # bytes of one thread, unpacked
 

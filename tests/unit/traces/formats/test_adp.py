@@ -12,8 +12,8 @@ from postgrad.core.message import Reasoning, Text
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.datasets.adp import AgentDataProtocol
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 
 def seen(text: str, source: str = "environment", **more: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import pytest
 
 from postgrad.core.errors import DataError
 from postgrad.traces import READERS, readers
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 from unit.traces.formats import agent_files
 from unit.traces.formats.agent_files import WRITERS, write_json, write_lines
 

@@ -14,8 +14,8 @@ from postgrad.traces import readers
 from postgrad.traces.formats.atif.reader import ATIF
 from postgrad.traces.formats.atif.terminal_bench import TerminalBench1
 from postgrad.traces.formats.atif.trial import HarborTrial
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 
 def step(number: int, source: str, message: Any = "", **more: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.chat_exports.chatgpt import ChatGPTExport
 from postgrad.traces.formats.chat_exports.claude_ai import ClaudeAIExport
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 
 class Chat:

@@ -12,8 +12,8 @@ import pytest
 from postgrad.core.message import Media, Opaque, Reasoning, Text, ToolResult
 from postgrad.core.trace import Trace
 from postgrad.traces.formats.claude_code.reader import ClaudeCode
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 from unit.traces.formats.claude_file import ClaudeFile, call, text
 
 

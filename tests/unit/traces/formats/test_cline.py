@@ -247,7 +247,7 @@ def test_without_a_history_the_screen_stands_in(history: str | None, tmp_path: P
 
 
 def test_a_folder_with_folders_in_it_is_left_to_its_files(tmp_path: Path) -> None:
-    from postgrad.traces.head import Head
+    from postgrad.traces.sources.head import Head
 
     folder = tmp_path / "task"
     write_json(folder / "api_conversation_history.json", cline_history())

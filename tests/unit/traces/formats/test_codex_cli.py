@@ -14,8 +14,8 @@ from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.codex_cli.outcome import outcome
 from postgrad.traces.formats.codex_cli.reader import CodexCLI
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 from unit.traces.formats.codex_file import CodexFile
 from unit.traces.formats.said import said
 

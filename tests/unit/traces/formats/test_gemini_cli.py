@@ -13,9 +13,9 @@ from postgrad.core.message import Reasoning, Text, ToolCall
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.gemini_cli.reader import GeminiCLI
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
-from postgrad.traces.store import Store
+from postgrad.traces.sources.head import Head
+from postgrad.traces.storage.store import Store
 from unit.traces.formats.said import said
 
 META = {"sessionId": "s", "projectHash": "h", "startTime": "2026-01-01T00:00:00Z", "kind": "main"}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from postgrad.traces import readers
-from postgrad.traces.head import Head
 from postgrad.traces.records import BLANK, ReadResult
+from postgrad.traces.sources.head import Head
 from unit.traces.formats.claude_file import ClaudeFile, call
 from unit.traces.formats.claude_file import text as said
 from unit.traces.formats.codex_file import CodexFile

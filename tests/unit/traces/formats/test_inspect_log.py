@@ -18,8 +18,8 @@ from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.inspect_log.packed import members, unpack
 from postgrad.traces.formats.inspect_log.reader import Inspect
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 TOOL = {
     "name": "bash",

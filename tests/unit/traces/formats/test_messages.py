@@ -14,8 +14,8 @@ from postgrad.core.message import Media, Opaque, Reasoning
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.datasets.messages import ChatMessages
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 
 def call(id: str | None, arguments: Any, name: str = "search") -> dict[str, Any]:

@@ -13,8 +13,8 @@ from postgrad.core.message import Message, Reasoning, Text
 from postgrad.core.trace import Trace
 from postgrad.traces.formats.openai_chat.reader import OpenAIChat
 from postgrad.traces.formats.openai_chat.stream import fold
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 USER = {"role": "user", "content": "What is the weather in Oslo?"}
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]

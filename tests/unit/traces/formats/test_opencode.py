@@ -14,8 +14,8 @@ from postgrad.core.message import Reasoning, Text, ToolCall
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.opencode.reader import OpenCode
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 from unit.traces.formats.opencode_store import OpenCodeStore, text, tool
 from unit.traces.formats.said import said
 

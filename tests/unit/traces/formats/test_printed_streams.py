@@ -13,8 +13,8 @@ from postgrad.traces import readers
 from postgrad.traces.formats.claude_code.stream import ClaudeStream
 from postgrad.traces.formats.codex_cli.stream import CodexExec
 from postgrad.traces.formats.qwen_code import QwenCode
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 from unit.traces.formats.claude_file import call, text
 from unit.traces.formats.said import said
 

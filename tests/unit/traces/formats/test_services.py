@@ -13,8 +13,8 @@ import pytest
 from postgrad.core.message import Message
 from postgrad.core.trace import Step
 from postgrad.traces import readers
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 from unit.traces.formats import service_files as files
 
 RUN = {"steps": 2, "tool_calls": 1, "tool_results": 1, "calls_without_result": 0, "flagged_errors": 0}

@@ -15,8 +15,8 @@ from postgrad.core.message import Reasoning
 from postgrad.core.trace import Trace
 from postgrad.traces import readers
 from postgrad.traces.formats.datasets.sharegpt import ShareGPT
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 TOOLS = [{"name": "search", "description": "", "parameters": {"type": "object", "properties": {"q": {}}}}]
 CALL = json.dumps({"name": "search", "arguments": {"q": "tea"}})

@@ -10,8 +10,8 @@ import pytest
 
 from postgrad.traces import readers
 from postgrad.traces.formats.datasets.tau import Tau2Bench, TauBench
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult, totals
+from postgrad.traces.sources.head import Head
 
 
 def call(n: int) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from postgrad.core.message import Message, Text
 from postgrad.core.trace import Feedback, Source
 from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.aider.lines import Kind, Lines
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
-from postgrad.traces.text_lines import Section, TextLines
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.text_lines import Section, TextLines
 
 START = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.MULTILINE)
 _MARKER = re.compile(r"^(####|>)", re.MULTILINE)

@@ -20,9 +20,9 @@ from typing import cast
 from postgrad.core.message import Message, Role, Text
 from postgrad.core.trace import Source
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
-from postgrad.traces.text_lines import TextLines
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.text_lines import TextLines
 
 _HEAD = re.compile(r"(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*)\s*\Z")
 _ROLES = ("SYSTEM", "USER", "ASSISTANT", "TOOL")

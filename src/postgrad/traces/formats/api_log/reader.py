@@ -21,10 +21,10 @@ from postgrad.traces.formats.api_log.protocols import History, Protocol, exchang
 from postgrad.traces.formats.api_log.sources import Entries, entries, opening
 from postgrad.traces.formats.openai_chat.conversations import Conversations
 from postgrad.traces.formats.shapes.plain import mapping
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import head as first_rows
+from postgrad.traces.packing.spool import Index
 from postgrad.traces.records import ReadResult
-from postgrad.traces.spool import Index
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import head as first_rows
 
 _SIBLINGS = 64 << 20  # bytes of a file beside a batch output in which its requests are looked for
 

@@ -12,14 +12,14 @@ from typing import Any
 import yaml
 
 from postgrad.core.canonical import content_id
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.api_log.logged import body_text, logged
 from postgrad.traces.formats.openai_chat.stream import chunks_of, is_stream
 from postgrad.traces.formats.shapes.plain import mapping, mappings
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import whole
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import whole
 
 _LISTS = (
     "log.entries",

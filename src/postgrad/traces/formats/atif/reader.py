@@ -14,8 +14,8 @@ from postgrad.core.trace import Source, Trace
 from postgrad.traces.formats.atif.trajectory import is_trajectory, traces
 from postgrad.traces.formats.datasets.rows import Rows, row_heads
 from postgrad.traces.formats.shapes.plain import mapping, text
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 
 @dataclass(frozen=True)

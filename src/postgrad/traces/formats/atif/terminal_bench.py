@@ -21,12 +21,12 @@ from postgrad.core.canonical import too_deep
 from postgrad.core.message import Message, Text
 from postgrad.core.trace import Feedback, Source
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.folder import File, Folder
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, string, text
 from postgrad.traces.formats.shapes.said import settle
 from postgrad.traces.formats.shapes.turns import turns
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.folder import File, Folder
+from postgrad.traces.sources.head import Head
 
 _EPISODE = re.compile(r"(?:.*/)?agent-logs/episode-(\d+)/(prompt\.txt|response\.txt|debug\.json)")
 _PASSED = "PASSED", "passed"

@@ -20,13 +20,13 @@ from typing import Any
 import msgspec
 
 from postgrad.core.trace import Event, Feedback, Source, Trace
-from postgrad.traces.document import JsonDocument
-from postgrad.traces.folder import File, Folder
 from postgrad.traces.formats.atif.trajectory import is_trajectory, traces
 from postgrad.traces.formats.datasets.rows import Row
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, number, string, text
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import JsonDocument
+from postgrad.traces.sources.folder import File, Folder
+from postgrad.traces.sources.head import Head
 
 _TRAJECTORY = re.compile(r"agent/trajectory(?:\.cont-(\d+))?\.json")
 

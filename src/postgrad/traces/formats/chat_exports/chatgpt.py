@@ -27,9 +27,9 @@ from postgrad.core.trace import Feedback, Source, Trace
 from postgrad.traces.formats.chat_exports.tree import Named, Node, Tree
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.shapes.plain import first, mapping, mappings, moment, string, text, written
-from postgrad.traces.head import Head
-from postgrad.traces.raw import open_raw
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.raw import open_raw
 
 _MISSING = ("system prompt", "tool schemas", "exact requests")
 _ROLES = frozenset({"system", "user", "assistant", "tool"})

@@ -24,8 +24,8 @@ from postgrad.traces.formats.chat_exports.tree import Named, Node, Tree
 from postgrad.traces.formats.content import Answered, read_content
 from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.shapes.plain import first, mappings, string, text
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _MISSING = ("system prompt", "tool schemas", "exact requests")
 

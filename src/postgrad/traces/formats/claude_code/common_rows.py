@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from postgrad.core.message import Block, Reasoning, Text, ToolCall
 from postgrad.traces.formats.claude_code.content import Result, arguments_json, status_of
 from postgrad.traces.formats.claude_code.rows import NO_FLAGS, NOTHING_SAID, UI_TYPES, Row, Said, role_of
-from postgrad.traces.jsonl import shallow
+from postgrad.traces.sources.jsonl import shallow
 
 
 class _Thinking(msgspec.Struct, tag="thinking"):

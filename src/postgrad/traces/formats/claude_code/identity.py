@@ -8,8 +8,8 @@ from pathlib import Path
 
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
-from postgrad.traces import jsonl
 from postgrad.traces.formats.claude_code.rows import Row, parse_row
+from postgrad.traces.sources import jsonl
 
 _NAME = re.compile(r"[\w-]+")
 _ROWS, _BYTES = 4000, 16 << 20  # of a session's beginning: its first message may stand behind many rows for the screen

@@ -28,9 +28,9 @@ from postgrad.traces.formats.claude_code.events import events
 from postgrad.traces.formats.claude_code.identity import parent_of, trace_id
 from postgrad.traces.formats.claude_code.rows import Row, parse_row
 from postgrad.traces.formats.claude_code.steps import History
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,16 @@ import msgspec
 
 from postgrad.core.canonical import content_id
 from postgrad.core.trace import Event, Source, Step, Trace
-from postgrad.traces.document import JsonDocument
 from postgrad.traces.formats.claude_code.events import events
 from postgrad.traces.formats.claude_code.rows import Row, parse_row
 from postgrad.traces.formats.claude_code.steps import History
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Ledger
-from postgrad.traces.raw import start_of
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Ledger
+from postgrad.traces.sources.raw import start_of
 
 _OURS = frozenset({"apiKeySource", "permissionMode", "claude_code_version", "output_style"})
 _SUMMED_UP = ("usage", "total_cost_usd", "num_turns", "is_error", "permission_denials", "subtype")

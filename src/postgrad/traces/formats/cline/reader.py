@@ -21,15 +21,15 @@ from postgrad.core.errors import DataError
 from postgrad.core.message import Message
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Conversation
-from postgrad.traces.document import ENVELOPE, Item, JsonDocument
-from postgrad.traces.folder import Folder, entries_of
 from postgrad.traces.formats.cline import screen
 from postgrad.traces.formats.cline.task import Task
 from postgrad.traces.formats.content import read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, moment, string, text
-from postgrad.traces.head import Head
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, Item, JsonDocument
+from postgrad.traces.sources.folder import Folder, entries_of
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.ledger import Ledger
 
 HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
 _OLD_NAMES = {"claude_messages.json": SCREEN}

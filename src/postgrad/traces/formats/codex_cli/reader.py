@@ -28,9 +28,9 @@ from postgrad.traces.formats.codex_cli.rows import ITEMS, ROW_TYPES, Row, is_bar
 from postgrad.traces.formats.codex_cli.signs import in_place
 from postgrad.traces.formats.shapes.plain import mapping, string, text
 from postgrad.traces.formats.shapes.tools import tools as read_tools
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _COPIES = frozenset({"trae"})
 """Providers of other agents that write the same form with a meaning of their own."""

@@ -18,9 +18,9 @@ from postgrad.core.trace import Source
 from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, string, text, written
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _CALLS = {
     "command_execution": ("shell", ("command",)),

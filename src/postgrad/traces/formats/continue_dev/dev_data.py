@@ -25,9 +25,9 @@ from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.content import call
 from postgrad.traces.formats.continue_dev.sessions import parse_prompt
 from postgrad.traces.formats.shapes.plain import mapping, moment, opened, string, text, written
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _CHAT, _TOOL, _THUMB = "chatInteraction", "toolUsage", "chatFeedback"
 _OUTCOMES = ("editOutcome", "nextEditOutcome", "autocomplete", "editInteraction")

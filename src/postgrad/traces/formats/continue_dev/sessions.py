@@ -21,11 +21,11 @@ from typing import Any, cast
 from postgrad.core.message import Block, Message, Reasoning, ResultStatus, Role, Text, ToolResult
 from postgrad.core.trace import Feedback, Source
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
 
 _OWN = frozenset({"contextItems", "toolCallStates", "promptLogs", "editorState", "modifiers", "isGatheringContext"})
 _MARK = re.compile(r"^<(system|user|assistant|tool)>\n", re.MULTILINE)

@@ -25,9 +25,9 @@ from postgrad.core.trace import Feedback, Source, Trace
 from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.content import call, read_content
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text, written
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines, Row
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines, Row
 
 _OWN = frozenset(
     {

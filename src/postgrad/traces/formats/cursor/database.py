@@ -24,11 +24,11 @@ from typing import Any
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.database import Database
 from postgrad.traces.formats.cursor.composer import Bubble, Composer
 from postgrad.traces.formats.shapes.plain import mapping, mappings, opened, text
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.database import Database
+from postgrad.traces.sources.head import Head
 
 _TABLE = "cursorDiskKV"
 _QUERY = f"select key, value from {_TABLE} order by key"

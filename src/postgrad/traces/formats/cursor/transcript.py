@@ -22,9 +22,9 @@ from postgrad.core.trace import Source
 from postgrad.traces.conversation import Action, Conversation
 from postgrad.traces.formats.content import Answered, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _FOREIGN = frozenset({"type", "uuid", "sessionId", "parentUuid", "parentId", "content"})

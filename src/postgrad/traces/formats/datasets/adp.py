@@ -24,8 +24,8 @@ from postgrad.traces.formats.datasets.rows import Row, Rows, row_heads
 from postgrad.traces.formats.datasets.telling import Telling
 from postgrad.traces.formats.shapes.plain import mappings, number, string, text, written
 from postgrad.traces.formats.shapes.said import RawResult
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _MISSING = ("system prompt", "tool schemas", "sampling parameters")
 _ACTIONS = frozenset({"api_action", "code_action", "message_action"})

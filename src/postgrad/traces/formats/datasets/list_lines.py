@@ -13,10 +13,10 @@ from typing import Any
 
 from postgrad.core.canonical import too_deep
 from postgrad.core.errors import DataError
-from postgrad.traces.document import Item
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import STREAM_FAULTS, open_raw
 from postgrad.traces.records import RecordStatus
+from postgrad.traces.sources.document import Item
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import STREAM_FAULTS, open_raw
 
 _LONGEST = 16 << 20  # bytes of a line that are looked at to recognise the form
 

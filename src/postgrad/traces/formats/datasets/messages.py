@@ -25,8 +25,8 @@ from postgrad.traces.formats.shapes.plain import first, mapping, mappings, numbe
 from postgrad.traces.formats.shapes.said import RawResult, Said
 from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import message
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _KEYS = ("messages", "trajectory", "traj", "conversation", "conversations", "prompt_messages")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})

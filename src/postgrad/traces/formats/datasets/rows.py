@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.document import ENVELOPE, Item, JsonDocument
 from postgrad.traces.formats.datasets.list_lines import ListLines, first_lists
 from postgrad.traces.formats.shapes.plain import opened
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import start_of, whole
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, Item, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import start_of, whole
 
 PARQUET = b"PAR1"
 _LINES = frozenset({".jsonl", ".ndjson"})

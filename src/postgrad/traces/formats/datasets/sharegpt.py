@@ -26,8 +26,8 @@ from postgrad.traces.formats.datasets.telling import Telling, setting
 from postgrad.traces.formats.shapes.plain import mappings, opened, string, text, written
 from postgrad.traces.formats.shapes.said import RawResult
 from postgrad.traces.formats.shapes.tools import tools
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _KEYS = ("conversations", "conversation", "items")
 _ROLES: dict[str, Role] = {

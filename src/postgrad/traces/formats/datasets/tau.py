@@ -26,8 +26,8 @@ from postgrad.traces.formats.datasets.telling import Telling, setting
 from postgrad.traces.formats.shapes.plain import mapping, mappings, number, string, text, written
 from postgrad.traces.formats.shapes.said import RawResult, Said
 from postgrad.traces.formats.shapes.turns import message
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _ERROR = "Error: "
 _ROLES = frozenset({"system", "user", "assistant", "tool"})

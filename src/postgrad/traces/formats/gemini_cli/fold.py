@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from postgrad.traces.formats.shapes.plain import mapping, mappings, text
-from postgrad.traces.ledger import Ledger
+from postgrad.traces.sources.ledger import Ledger
 
 _DONE = frozenset({"success", "error", "cancelled"})
 

@@ -11,7 +11,7 @@ from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.gemini_cli.fold import Change, Entry, Replaced, Said, TakenBack
 from postgrad.traces.formats.gemini_cli.response import response_text
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.ledger import Ledger
+from postgrad.traces.sources.ledger import Ledger
 
 _CUT = 50 * 1024  # characters of a tool's output that Gemini CLI records
 _DONE = frozenset({"success", "error", "cancelled"})

@@ -19,15 +19,15 @@ import msgspec
 from postgrad.core.canonical import content_id
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
-from postgrad.traces import jsonl
 from postgrad.traces.conversation import Conversation
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.gemini_cli.fold import Entry, Fold, document
 from postgrad.traces.formats.gemini_cli.play import Player
 from postgrad.traces.formats.shapes.plain import mapping, mappings, text
-from postgrad.traces.head import Head
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources import jsonl
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.ledger import Ledger
 
 _OTHERS = frozenset({"qwen", "assistant", "model", "iflow"})
 """Message types of agents that took over the form and not the words."""

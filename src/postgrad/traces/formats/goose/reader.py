@@ -27,15 +27,15 @@ from postgrad.core.errors import DataError
 from postgrad.core.message import Block, Message
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.database import Database
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.content import Answered, shown
 from postgrad.traces.formats.goose.messages import Said, are_messages, own_parts, read_part
 from postgrad.traces.formats.shapes.plain import mapping, opened, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.database import Database
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Ledger
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ from typing import Any
 from postgrad.core.canonical import canonical_json, too_deep
 from postgrad.core.errors import DataError
 from postgrad.core.trace import Source, Trace
-from postgrad.traces.document import JsonDocument
 from postgrad.traces.formats.inspect_log.packed import Member, members, unpack
 from postgrad.traces.formats.inspect_log.samples import Sample, records_of
 from postgrad.traces.formats.shapes.plain import first, mapping, string, text
-from postgrad.traces.head import Head
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import start_of, whole
 from postgrad.traces.records import ReadResult, RecordStatus
+from postgrad.traces.sources.document import JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import start_of, whole
 
 _ZIP = b"PK\x03\x04"
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"

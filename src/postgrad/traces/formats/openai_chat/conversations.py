@@ -27,8 +27,8 @@ from postgrad.core.message import Message, Text, ToolResult
 from postgrad.core.trace import Candidate, Event, Feedback, Fidelity, Request, Source, Step, StepKind, Trace
 from postgrad.traces.formats.openai_chat.exchange import Exchange
 from postgrad.traces.formats.openai_chat.messages import link_key
+from postgrad.traces.packing.spool import Index, OnDisk
 from postgrad.traces.pool import MessagePool
-from postgrad.traces.spool import Index, OnDisk
 
 
 @dataclass

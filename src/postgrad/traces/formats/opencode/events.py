@@ -7,7 +7,7 @@ from typing import Any
 
 from postgrad.traces.formats.opencode.sessions import Sessions, Told
 from postgrad.traces.formats.shapes.plain import mapping, string, text, written
-from postgrad.traces.ledger import Ledger
+from postgrad.traces.sources.ledger import Ledger
 
 _RUN_TYPES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"})
 _ASKED = ("permission", "patterns", "response", "reply")

@@ -21,9 +21,6 @@ import msgspec
 
 from postgrad.core.canonical import content_id
 from postgrad.core.trace import Event, Source, Trace
-from postgrad.traces.database import Database
-from postgrad.traces.document import JsonDocument
-from postgrad.traces.folder import Folder
 from postgrad.traces.formats.opencode.copies import copies
 from postgrad.traces.formats.opencode.events import is_ours
 from postgrad.traces.formats.opencode.play import Play
@@ -31,11 +28,14 @@ from postgrad.traces.formats.opencode.sessions import Session, Sessions
 from postgrad.traces.formats.opencode.sources import read_database, read_export, read_folder, read_sse, read_stream
 from postgrad.traces.formats.opencode.sse import EventStream, events_in
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Ledger
-from postgrad.traces.raw import SQLITE, open_raw
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.database import Database
+from postgrad.traces.sources.document import JsonDocument
+from postgrad.traces.sources.folder import Folder
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Ledger
+from postgrad.traces.sources.raw import SQLITE, open_raw
 
 Books = Folder | Database | JsonDocument | JsonLines | EventStream
 _TABLES = ({"session", "message", "part"}, {"session", "session_message"}, {"session_v2", "session_message"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postgrad.traces.document import Item
 from postgrad.traces.formats.opencode.sessions import Sessions
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text, written
+from postgrad.traces.sources.document import Item
 
 
 def read_second(item: Item, data: Mapping[str, Any], sessions: Sessions) -> None:

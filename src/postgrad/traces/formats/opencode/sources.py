@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from postgrad.core.canonical import too_deep
-from postgrad.traces.database import Database
-from postgrad.traces.document import ENVELOPE, JsonDocument
-from postgrad.traces.folder import Folder
 from postgrad.traces.formats.opencode.events import read_event
 from postgrad.traces.formats.opencode.second import read_second
 from postgrad.traces.formats.opencode.sessions import Session, Sessions
 from postgrad.traces.formats.opencode.sse import EventStream
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.raw import start_of
+from postgrad.traces.sources.database import Database
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.folder import Folder
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.raw import start_of
 
 _START = 1 << 10
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from postgrad.traces.jsonl import Row, decode
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import STREAM_FAULTS, open_raw
+from postgrad.traces.sources.jsonl import Row, decode
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import STREAM_FAULTS, open_raw
 
 _DATA = b"data:"
 

@@ -23,14 +23,14 @@ from typing import Any
 import msgspec
 
 from postgrad.core.trace import Feedback, Source, Trace
-from postgrad.traces.document import ENVELOPE, Item, JsonDocument
-from postgrad.traces.folder import Folder, entries_of
 from postgrad.traces.formats.openhands.events import Stream, flat, is_event
 from postgrad.traces.formats.shapes.plain import mapping, text
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, Item, JsonDocument
+from postgrad.traces.sources.folder import Folder, entries_of
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Ledger
 
 _LISTS = ("trajectory", "history")
 _LARGEST = 1 << 32  # ids beyond it are no counts

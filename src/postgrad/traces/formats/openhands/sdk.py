@@ -27,15 +27,15 @@ from typing import Any
 from postgrad.core.message import Block, Message, Reasoning, ResultStatus, Text, Tool, ToolResult
 from postgrad.core.trace import Feedback, Source
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.document import ENVELOPE, Item, JsonDocument
-from postgrad.traces.folder import Folder, entries_of
 from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
 from postgrad.traces.formats.shapes.tools import tools as read_tools
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, Item, JsonDocument
+from postgrad.traces.sources.folder import Folder, entries_of
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
+from postgrad.traces.sources.ledger import Ledger
 
 _LISTS = ("items", "events", "trajectory")
 _FILE = re.compile(r"event-(\d+)-[\w-]+\.json\Z")

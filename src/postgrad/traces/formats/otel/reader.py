@@ -21,8 +21,8 @@ from postgrad.traces.formats.otel.places import KNOWN, span_lists
 from postgrad.traces.formats.otel.understand import is_openinference, is_ours, understood
 from postgrad.traces.formats.spans.export import Export, alone, opening
 from postgrad.traces.formats.spans.span import Span
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.head import Head
 
 _LOOKED_AT = 200  # spans looked at to tell what a file is about
 

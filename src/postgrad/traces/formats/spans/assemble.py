@@ -24,8 +24,8 @@ from postgrad.traces.formats.spans.calls import ancestors, distinct_calls
 from postgrad.traces.formats.spans.contexts import Draft, drafts_of
 from postgrad.traces.formats.spans.results import Runs, shown
 from postgrad.traces.formats.spans.span import Span
-from postgrad.traces.ledger import Ledger
 from postgrad.traces.pool import MessagePool
+from postgrad.traces.sources.ledger import Ledger
 
 _RANK = ("step", "result", "feedback", "event", "orphan_result", "duplicate", "context", "ignored")
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from postgrad.core.trace import Source
-from postgrad.traces import jsonl
-from postgrad.traces.document import ENVELOPE, Item, JsonDocument
 from postgrad.traces.formats.spans.assemble import assemble
 from postgrad.traces.formats.spans.sources import Concatenated, Table
 from postgrad.traces.formats.spans.span import Span
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult, RecordStatus
+from postgrad.traces.sources import jsonl
+from postgrad.traces.sources.document import ENVELOPE, Item, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _SHOWN = 200  # records of a cut document
 Decoding = Callable[[bytes], tuple[list[dict[str, Any]], RecordStatus]]

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from postgrad.core.canonical import canonical_json, too_deep
-from postgrad.traces.document import Item
-from postgrad.traces.ledger import Entry, Ledger
-from postgrad.traces.raw import STREAM_FAULTS, open_raw
 from postgrad.traces.records import RecordStatus
+from postgrad.traces.sources.document import Item
+from postgrad.traces.sources.ledger import Entry, Ledger
+from postgrad.traces.sources.raw import STREAM_FAULTS, open_raw
 
 _DECODER = json.JSONDecoder(strict=False)
 _LONGEST = 1 << 30  # characters of a field of a table

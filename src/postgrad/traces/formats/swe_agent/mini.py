@@ -24,13 +24,13 @@ import msgspec
 from postgrad.core.message import Block, Message, Role, ToolResult
 from postgrad.core.trace import Feedback, Source
 from postgrad.traces.conversation import Action, Conversation, provider_key
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, moment, string, text
 from postgrad.traces.formats.swe_agent.contexts import is_message
 from postgrad.traces.formats.swe_agent.text_actions import fenced_action
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
 
 _CODE = re.compile(r"\A\s*<returncode>(-?\d+)</returncode>")
 _FENCES = frozenset({"bash", "sh", "mswea_bash_command"})

@@ -29,13 +29,13 @@ import msgspec
 from postgrad.core.message import Block, ResultStatus, ToolResult
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Action, Conversation
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.content import call, read_content, shown
 from postgrad.traces.formats.shapes.plain import mapping, mappings, opened, string, text
 from postgrad.traces.formats.swe_agent.contexts import Contexts, is_message
 from postgrad.traces.formats.swe_agent.text_actions import with_action
-from postgrad.traces.head import Head
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
 
 _REFUSED = re.compile(
     r"\A\s*(Your proposed edit has introduced new syntax error|No replacement was performed|Text not found"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postgrad.traces.jsonl import JsonLines, Row
+from postgrad.traces.sources.jsonl import JsonLines, Row
 
 WHOLE, SET, PUSH, DELETE = 0, 1, 2, 3
 _NAMES = {WHOLE: "initial", SET: "set", PUSH: "push", DELETE: "delete"}

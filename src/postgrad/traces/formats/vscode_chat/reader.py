@@ -18,13 +18,13 @@ from typing import Any
 
 from postgrad.core.trace import Source, Trace
 from postgrad.traces.conversation import Conversation
-from postgrad.traces.document import ENVELOPE, JsonDocument
 from postgrad.traces.formats.shapes.plain import mapping, mappings, text
 from postgrad.traces.formats.vscode_chat.changes import WHOLE, is_change, replay
 from postgrad.traces.formats.vscode_chat.requests import tell
-from postgrad.traces.head import Head
-from postgrad.traces.jsonl import JsonLines
 from postgrad.traces.records import ReadResult
+from postgrad.traces.sources.document import ENVELOPE, JsonDocument
+from postgrad.traces.sources.head import Head
+from postgrad.traces.sources.jsonl import JsonLines
 
 _NAMES = frozenset({"requesterUsername", "responderUsername", "initialLocation", "creationDate", "lastMessageDate"})
 

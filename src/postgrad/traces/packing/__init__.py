@@ -1,0 +1,1 @@
+"""Traces taken apart and put together again: as rows of tables, and on disk while a large source is read."""

@@ -1,0 +1,1 @@
+"""Secrets and personal data out of traces."""
