@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from operator import eq
 from typing import Any, Literal, overload
 
@@ -83,30 +84,22 @@ class RecordTable(Sequence[RawRecord]):
         self.kinds.codes.append(0)
         self.uses_as.codes.append(0)
 
-    def entering(self) -> Callable[[int, bytes, RecordStatus], None]:
-        """A function that appends the record behind the last one, given its length, digest and status.
+    def extend(self, lengths: Sequence[int], digests: Iterable[bytes]) -> None:
+        """Append records in order, which lie one behind the other and are numbered from 1, their status "ok"."""
+        assert lengths
+        count, end = len(self.numbers), self.offsets[-1] + self.lengths[-1] if self.offsets else 0
+        self.numbers.extend(range(count + 1, count + len(lengths) + 1))
+        self.offsets.extend(accumulate(lengths[:-1], initial=end))
+        self.lengths.extend(lengths)
+        self.digests += b"".join(digests)
+        empty = bytes(len(lengths) * self.kinds.codes.itemsize)
+        self.kinds.codes.frombytes(empty)
+        self.uses_as.codes.frombytes(empty)
+        self.statuses.codes.extend([self.statuses.code("ok")] * len(lengths))
 
-        Faster than `add`; for a table whose records are numbered from 1 and lie one behind the other.
-        """
-        number, offset, length = self.numbers.append, self.offsets.append, self.lengths.append
-        status, kind, use = self.statuses.codes.append, self.kinds.codes.append, self.uses_as.codes.append
-        digests, code, codes = self.digests, self.statuses.code, {"ok": self.statuses.code("ok")}
-        count = end = 0
-
-        def enter(size: int, digest: bytes, word: RecordStatus) -> None:
-            nonlocal count, digests, end
-            count += 1
-            number(count)
-            offset(end)
-            length(size)
-            end += size
-            digests += digest
-            status(codes[word] if word in codes else code(word))
-            kind(0)
-            use(0)
-
-        assert not self.numbers
-        return enter
+    def mark(self, row: int, status: RecordStatus) -> None:
+        """Say how the record in `row` is."""
+        self.statuses.codes[row] = self.statuses.code(status)
 
     def use(self, row: int, used_as: str, row_kind: str) -> None:
         """Say what the record in `row` was used as, unless that is said already."""

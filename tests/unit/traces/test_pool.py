@@ -28,13 +28,15 @@ def test_an_id_that_comes_again_after_its_answer_is_another_call() -> None:
 
 def test_records_one_behind_the_other_are_as_if_added_one_by_one() -> None:
     one, other = RecordTable(), RecordTable()
-    enter = one.entering()
-    enter(5, bytes(32), "ok")
-    enter(7, bytes(range(32)), "blank")
-    other.add(1, offset=0, length=5, digest=bytes(32), status="ok")
-    other.add(2, offset=5, length=7, digest=bytes(range(32)), status="blank")
+    one.extend([5, 7], [bytes(32), bytes(range(32))])
+    one.extend([1], [bytes(32)])
+    one.mark(1, "blank")
+    for number, offset, length, digest in ((1, 0, 5, bytes(32)), (2, 5, 7, bytes(range(32))), (3, 12, 1, bytes(32))):
+        other.add(number, offset=offset, length=length, digest=digest, status="blank" if number == 2 else "ok")
     one.use_all([(0, "step", "a"), (0, "other", "b")])
     other.use(0, "step", "a")
+    for table in (one, other):
+        table.use(2, "ui", "c")
     assert one == other
     assert one.settle() is other.settle() is True
     assert list(one) == list(other)
