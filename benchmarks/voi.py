@@ -38,11 +38,11 @@ from postgrad.core.task import Task
 from postgrad.core.trace import Step, Trace
 from postgrad.envs.environment import load_environment, training_tasks
 from postgrad.signals.preferences import build_pairs
-from postgrad.teachers.prices import Price
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.money.schedule import ask_of
+from postgrad.teachers.money.voi import Prospect, choose
 from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
-from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
-from postgrad.teachers.voi import Prospect, choose
 from postgrad.traces.storage.store import Store
 from postgrad.verbs.selection import Prospects, VoiConfig
 from postgrad.verbs.student import Student

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.canonical import canonical_json, content_id
 from postgrad.teachers.journal import Line
-from postgrad.teachers.provider import Body, Provider, host_of
+from postgrad.teachers.providers.provider import Body, Provider, host_of
 
 
 @dataclass(frozen=True)

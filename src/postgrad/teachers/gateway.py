@@ -19,16 +19,16 @@ import msgspec
 from postgrad.core.actor import Answer, Sampling
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.budget import Budget, BudgetReached, NotYet
 from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.call import Call
-from postgrad.teachers.failures import MAYBE_BILLED, CallFailed
 from postgrad.teachers.journal import Journal, Line
+from postgrad.teachers.money.budget import Budget, BudgetReached, NotYet
+from postgrad.teachers.money.prices import FREE, Price
+from postgrad.teachers.money.tokens import Meter
 from postgrad.teachers.once import PerLoop
-from postgrad.teachers.prices import FREE, Price
-from postgrad.teachers.provider import Body, Provider, Reply, Send, most_written
+from postgrad.teachers.providers.failures import MAYBE_BILLED, CallFailed
+from postgrad.teachers.providers.provider import Body, Provider, Reply, Send, most_written
 from postgrad.teachers.stopping import Interrupted, Stop
-from postgrad.teachers.tokens import Meter
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; of waits that the endpoint did not ask for
 _SPREAD = 0.25  # seconds between those that come back after a wait that it did ask for

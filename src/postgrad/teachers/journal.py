@@ -21,7 +21,7 @@ import msgspec
 
 from postgrad.core.errors import OutsideFailure
 from postgrad.core.files import append_line
-from postgrad.teachers.failures import MAYBE_BILLED
+from postgrad.teachers.providers.failures import MAYBE_BILLED
 
 _LOST = MAYBE_BILLED | {"interrupted"}  # ends of a try that the provider may charge for, though nobody got an answer
 

@@ -19,11 +19,11 @@ from postgrad.core.errors import ConfigError
 from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.call import Call
 from postgrad.teachers.claims import claimed
-from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.gateway import Connection, Endpoint, Gateway
-from postgrad.teachers.provider import is_loopback
-from postgrad.teachers.served import same_model
-from postgrad.teachers.tokens import Meter, Scale
+from postgrad.teachers.money.tokens import Meter, Scale
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.provider import is_loopback
+from postgrad.teachers.providers.served import same_model
 
 Redact = Callable[[Ask], Ask]
 SaidT = TypeVar("SaidT")

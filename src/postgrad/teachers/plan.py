@@ -24,15 +24,15 @@ from typing import Any, NamedTuple
 
 from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.trace import Trace
-from postgrad.teachers.asked import Asked
+from postgrad.teachers.money.asked import Asked
+from postgrad.teachers.money.prices import kept_seconds
+from postgrad.teachers.money.rates import Line, Logged, Rates, no_log
+from postgrad.teachers.money.schedule import Item, Schedule, common
+from postgrad.teachers.money.tokens import Beginning, Scale, Size, most_tokens
 from postgrad.teachers.network import NetworkTeacher
-from postgrad.teachers.prices import kept_seconds
-from postgrad.teachers.prompt_cache import RULES, Bills, Expected, RuleName
-from postgrad.teachers.provider import Body, most_written
-from postgrad.teachers.rates import Line, Logged, Rates, no_log
+from postgrad.teachers.providers.prompt_cache import RULES, Bills, Expected, RuleName
+from postgrad.teachers.providers.provider import Body, most_written
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import Item, Schedule, common
-from postgrad.teachers.tokens import Beginning, Scale, Size, most_tokens
 
 _PLAIN = Scale()
 _DIGITS = 9  # of US dollars

@@ -22,9 +22,9 @@ from postgrad.core.actor import Actor, Answer, Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Fidelity, Step, Trace
 from postgrad.teachers.cache import CachedActor
+from postgrad.teachers.money.prices import FREE, Price
+from postgrad.teachers.money.schedule import Item, Schedule, ask_of
 from postgrad.teachers.network import NetworkTeacher, or_raised
-from postgrad.teachers.prices import FREE, Price
-from postgrad.teachers.schedule import Item, Schedule, ask_of
 from postgrad.teachers.stopping import NoMoreCalls, Stop
 
 Hinter = Callable[[Trace, Step], str | None]

@@ -19,8 +19,8 @@ from postgrad.signals.hint_writer import HintWriter
 from postgrad.signals.pair_judge import PairJudge, family_of
 from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
 from postgrad.teachers.boundary import AskRedactor
-from postgrad.teachers.budget import BudgetReached
-from postgrad.teachers.failures import UNREACHED
+from postgrad.teachers.money.budget import BudgetReached
+from postgrad.teachers.providers.failures import UNREACHED
 from postgrad.teachers.relay import Relay
 from postgrad.teachers.replay import Teacher, no_hint
 from postgrad.teachers.report import what_was_sent

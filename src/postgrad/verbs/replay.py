@@ -27,9 +27,9 @@ from postgrad.run.progress import track
 from postgrad.run.rundir import RunDir
 from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.cassette import Recorder
-from postgrad.teachers.failures import OUTSIDE
 from postgrad.teachers.gateway import Gateway
 from postgrad.teachers.network import NetworkTeacher
+from postgrad.teachers.providers.failures import OUTSIDE
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
 from postgrad.teachers.report import what_was_sent
 from postgrad.verbs import replay_notes
@@ -65,8 +65,8 @@ def run(config: ReplayConfig, out: Path) -> dict[str, Any]:
 
 def run_or_part(config: ReplayConfig, out: Path) -> dict[str, Any]:
     """As `run`; a replay that was interrupted says so in its result, which is that of the steps that were answered."""
+    from postgrad.teachers.money.prices import kept_seconds
     from postgrad.teachers.plan import Plan
-    from postgrad.teachers.prices import kept_seconds
     from postgrad.traces.storage.store import Store
 
     RunDir(out).record_inputs(paths_in(config.resolved(), outside=out))

@@ -13,7 +13,7 @@ import msgspec
 from postgrad.core.errors import DataError
 from postgrad.core.words import counted
 from postgrad.run.progress import note
-from postgrad.teachers.budget import Budget
+from postgrad.teachers.money.budget import Budget
 from postgrad.teachers.replay import ReplayedStep
 
 _OFF = 0.1  # of a planned price a call: from here on the difference is told

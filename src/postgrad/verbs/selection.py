@@ -16,11 +16,11 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.core.trace import Step, Trace
 from postgrad.run.config import Config
-from postgrad.teachers.prices import FREE
+from postgrad.teachers.money.prices import FREE
+from postgrad.teachers.money.schedule import ask_of
+from postgrad.teachers.money.tokens import Scale
+from postgrad.teachers.money.voi import Doubt, Prospect, cheapest, choose, features
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import ask_of
-from postgrad.teachers.tokens import Scale
-from postgrad.teachers.voi import Doubt, Prospect, cheapest, choose, features
 
 if TYPE_CHECKING:
     from postgrad.signals.sites import Site

@@ -18,7 +18,7 @@ from postgrad.core.canonical import content_id
 from postgrad.core.files import write_json
 from postgrad.run.inputs import input_hash
 from postgrad.teachers.cache import AskDigest
-from postgrad.teachers.voi import Doubt
+from postgrad.teachers.money.voi import Doubt
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy

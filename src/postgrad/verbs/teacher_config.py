@@ -22,8 +22,8 @@ from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config, validate
 from postgrad.run.nearest import nearest
 from postgrad.run.yaml import read_yaml
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.provider import check_public, check_variable
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.provider import check_public, check_variable
 
 _OURS = ("messages", "model", "stream", "stream_options", "tools", "functions", "system", "prompt", "input")
 """What a request is about: another value would be sent unredacted, and outside of what the budget has weighed."""

@@ -19,15 +19,15 @@ from postgrad.core.trace import Step, Trace
 from postgrad.run.plugins import resolve
 from postgrad.run.progress import note
 from postgrad.teachers import KINDS
-from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import AnswerCache, CachedActor
 from postgrad.teachers.gateway import Endpoint, Gateway, Limits
 from postgrad.teachers.journal import Journal
+from postgrad.teachers.money.budget import Budget
+from postgrad.teachers.money.prices import FREE, Batch, Price, read_prices
+from postgrad.teachers.money.tokens import Scale, by_tokenizer
 from postgrad.teachers.network import NetworkTeacher, Redact
-from postgrad.teachers.prices import FREE, Batch, Price, read_prices
-from postgrad.teachers.provider import Provider
+from postgrad.teachers.providers.provider import Provider
 from postgrad.teachers.replay import TOLD_A_HINT, Hinter, Teacher, no_hint
-from postgrad.teachers.tokens import Scale, by_tokenizer
 from postgrad.verbs.teacher_config import BatchPrice, Failover, PriceConfig, TeacherConfig
 
 if TYPE_CHECKING:

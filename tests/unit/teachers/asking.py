@@ -9,10 +9,10 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.message import Message
 from postgrad.teachers.cache import AnswerCache
 from postgrad.teachers.gateway import Endpoint, Gateway, Limits
+from postgrad.teachers.money.prices import FREE, Price
 from postgrad.teachers.network import NetworkTeacher
-from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.prices import FREE, Price
-from postgrad.teachers.provider import Provider
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
+from postgrad.teachers.providers.provider import Provider
 from unit.signals.traces_by_hand import WEATHER
 
 SAMPLING = Sampling(temperature=0.5, max_new_tokens=64, seed=3)

@@ -14,11 +14,11 @@ import pytest
 
 from postgrad.core.actor import Answer
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.anthropic_messages import AnthropicMessages
 from postgrad.teachers.gateway import Limits
-from postgrad.teachers.ollama_native import OllamaNative
-from postgrad.teachers.prices import Price
-from postgrad.teachers.provider import Provider
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.providers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.providers.ollama_native import OllamaNative
+from postgrad.teachers.providers.provider import Provider
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.raw_endpoint import Bytes, answering, chunked, good, whole
 

@@ -18,14 +18,14 @@ from postgrad.core.actor import Answer, Ask, Sampling
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError, OutsideFailure
 from postgrad.core.message import Message
-from postgrad.teachers.budget import Budget, BudgetReached
-from postgrad.teachers.failures import CallFailed
 from postgrad.teachers.gateway import Gateway, Limits
 from postgrad.teachers.journal import Journal
+from postgrad.teachers.money.budget import Budget, BudgetReached
+from postgrad.teachers.money.prices import Price
 from postgrad.teachers.network import NetworkTeacher
-from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.prices import Price
-from postgrad.teachers.provider import Body, Send
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
+from postgrad.teachers.providers.provider import Body, Send
 from unit.signals.traces_by_hand import WEATHER
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.endpoint_by_script import ERROR, Reply, Script, completion, serving

@@ -15,15 +15,15 @@ import pytest
 from postgrad.core.actor import Answer
 from postgrad.core.message import Message
 from postgrad.core.trace import Trace
-from postgrad.teachers.anthropic_messages import AnthropicMessages
-from postgrad.teachers.ollama_native import OllamaNative
-from postgrad.teachers.openai_compatible import OpenAICompatible
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.money.schedule import Item, Schedule, ask_of
+from postgrad.teachers.money.tokens import Scale
 from postgrad.teachers.plan import Plan
-from postgrad.teachers.prices import Price
+from postgrad.teachers.providers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.providers.ollama_native import OllamaNative
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
 from postgrad.teachers.replay import Teacher
-from postgrad.teachers.schedule import Item, Schedule, ask_of
 from postgrad.teachers.scripted import ScriptedActor
-from postgrad.teachers.tokens import Scale
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 from unit.teachers.asking import SAMPLING, openai, teacher
 

@@ -11,12 +11,12 @@ import pytest
 from postgrad.core.actor import Ask
 from postgrad.core.errors import ConfigError
 from postgrad.core.trace import Step, Trace
-from postgrad.teachers.budget import Budget
 from postgrad.teachers.cache import CachedActor
 from postgrad.teachers.gateway import Gateway, Limits
-from postgrad.teachers.prices import Price
+from postgrad.teachers.money.budget import Budget
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.money.schedule import ask_of
 from postgrad.teachers.replay import ReplayedStep, Teacher, replay
-from postgrad.teachers.schedule import ask_of
 from postgrad.teachers.scripted import ScriptedActor
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 from unit.teachers.asking import SAMPLING, openai, teacher

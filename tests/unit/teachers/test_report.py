@@ -7,7 +7,7 @@ from pathlib import Path
 from postgrad.core.actor import Answer, Ask
 from postgrad.core.message import Message, Text
 from postgrad.teachers.journal import Journal, Line
-from postgrad.teachers.prices import Price
+from postgrad.teachers.money.prices import Price
 from postgrad.teachers.replay import ReplayedStep, Teacher, TeacherAnswer
 from postgrad.teachers.report import errors_of, per_trace, percentile, report, what_was_sent
 from postgrad.teachers.scripted import ScriptedActor

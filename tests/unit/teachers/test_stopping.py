@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from postgrad.teachers.budget import Budget
 from postgrad.teachers.claims import claimed
 from postgrad.teachers.gateway import Gateway, Limits
-from postgrad.teachers.prices import Price
+from postgrad.teachers.money.budget import Budget
+from postgrad.teachers.money.prices import Price
 from postgrad.teachers.stopping import Interrupted, Stop
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.endpoint_by_script import ERROR, Reply, completion, serving

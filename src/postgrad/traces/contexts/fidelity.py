@@ -25,7 +25,7 @@ import msgspec
 from postgrad.core.message import Message
 from postgrad.core.prefix import Renaming
 from postgrad.core.trace import Fidelity, Request, Step, Trace
-from postgrad.teachers.tokens import Count, by_tokenizer
+from postgrad.teachers.money.tokens import Count, by_tokenizer
 from postgrad.traces.contexts.catalogue import Catalogue, Filling
 from postgrad.traces.contexts.cut_marks import with_cut_outputs
 from postgrad.traces.contexts.inferred_tools import infer_tools

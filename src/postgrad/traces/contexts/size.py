@@ -19,7 +19,7 @@ from typing import Any
 from postgrad.core.message import Media
 from postgrad.core.prefix import common
 from postgrad.core.trace import Step, Trace
-from postgrad.teachers.tokens import Count, Scale
+from postgrad.teachers.money.tokens import Count, Scale
 
 LARGEST_GAP = 0.15
 """Share of the logged input tokens; above it a context is flagged."""

@@ -114,7 +114,7 @@ class _Pickles:
 
     @cached_property
     def _packer(self) -> zstandard.ZstdCompressor:
-        return zstandard.ZstdCompressor(level=1)
+        return zstandard.ZstdCompressor(level=-5)  # of level 1 a third of the time, and nearly its size
 
     @cached_property
     def _unpacker(self) -> zstandard.ZstdDecompressor:

@@ -17,8 +17,9 @@ import hmac
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import betterleaks
@@ -86,8 +87,10 @@ class Redactor:
 
     def _learn(self, text: str) -> None:
         """Note every secret in `text`. The same text again (a message in many contexts) is not scanned again."""
+        if len(text) < _SHORTEST:
+            return
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if len(text) < _SHORTEST or digest in self._scanned:
+        if digest in self._scanned:
             return
         if len(self._scanned) >= _REMEMBERED:
             self._scanned.clear()
@@ -196,32 +199,38 @@ def _collect(value: Any, found: dict[str, None], seen: set[int]) -> None:
     """Add the strings in `value`. A message that stands in many places is one object: `seen` knows those."""
     if isinstance(value, str):
         found[value] = None
-    elif type(value) in _NO_TEXT:
         return
-    elif isinstance(value, msgspec.Struct):
-        if id(value) not in seen:
-            seen.add(id(value))
-            for name in _scanned_fields(type(value)):
-                _collect(getattr(value, name), found, seen)
-    elif isinstance(value, dict):
+    inner: Sequence[Any]
+    if isinstance(value, dict):
+        inner = values = []
         for key, item in value.items():
             if isinstance(key, str) and isinstance(item, str):
                 found[f'{"authorization" if key.lower() in CREDENTIAL_KEYS else key} = "{item}"'] = None
             else:
-                _collect(item, found, seen)
+                values.append(item)
     elif isinstance(value, list | tuple):
-        for item in value:
+        inner = value
+    elif isinstance(value, msgspec.Struct) and id(value) not in seen:
+        seen.add(id(value))
+        inner = _scanned(type(value))(value)
+    else:
+        return
+    for item in inner:
+        if type(item) is str:
+            found[item] = None
+        elif item and type(item) not in _NO_TEXT:
             _collect(item, found, seen)
 
 
 @lru_cache(maxsize=64)
-def _scanned_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Fields that can hold a secret; those of a trace beside its content say where it comes from."""
+def _scanned(kind: type[msgspec.Struct]) -> Callable[[Any], Sequence[Any]]:
+    """Gives the fields that can hold a secret; those of a trace beside its content say where it comes from."""
+    names = [name for name in kind.__struct_fields__ if name not in _BOOKKEEPING]
     if kind is Trace:
-        return ("messages", "steps", "events", "orphans", "environment")
+        names = ["messages", "steps", "events", "orphans", "environment"]
     if kind is Request:
-        return ("tools", "params")  # its messages are ids, and as many again for every step
-    return tuple(name for name in kind.__struct_fields__ if name not in _BOOKKEEPING)
+        names = ["tools", "params"]  # its messages are ids, and as many again for every step
+    return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
 
 def _secrets(text: str) -> Iterator[tuple[str, str]]:

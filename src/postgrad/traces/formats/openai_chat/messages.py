@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from postgrad.core.canonical import content_id
+from postgrad.core.canonical import struct_id
 from postgrad.core.message import Block, Media, Message, Opaque, Reasoning, Role, Text, Tool, ToolCall, ToolResult
 from postgrad.traces.pool import CallIds
 
@@ -135,7 +135,7 @@ def link_key(message: Message) -> str:
     results = [result.text for result in message.tool_results]
     other = [msgspec.to_builtins(block) for block in message.blocks if isinstance(block, Media)]
     text = message.text.strip() if message.role == "assistant" else message.text
-    return content_id([message.role, text, calls, results, other])
+    return struct_id([message.role, text, calls, results, other])
 
 
 def write_message(message: Message) -> list[dict[str, Any]]:

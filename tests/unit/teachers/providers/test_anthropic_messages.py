@@ -10,10 +10,10 @@ import pytest
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.message import Message, Reasoning, Text, ToolCall, ToolResult
-from postgrad.teachers.anthropic_messages import AnthropicMessages
-from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.prices import Price
-from postgrad.teachers.provider import Usage
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.providers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.provider import Usage
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, teacher
 from unit.teachers.endpoint_by_script import Reply, serving

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from postgrad.core.message import Message
-from postgrad.teachers.voi import Doubt, Prospect, Weights, cheapest, choose, features
+from postgrad.teachers.money.voi import Doubt, Prospect, Weights, cheapest, choose, features
 from unit.signals.traces_by_hand import act, call
 
 

@@ -13,11 +13,11 @@ import tokenizers
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Block, Media, Message, Text, ToolCall, ToolResult
-from postgrad.teachers.anthropic_messages import AnthropicMessages
-from postgrad.teachers.ollama_native import OllamaNative
-from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.provider import ModelAt
-from postgrad.teachers.tokens import Meter, Scale, by_tokenizer
+from postgrad.teachers.money.tokens import Meter, Scale, by_tokenizer
+from postgrad.teachers.providers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.providers.ollama_native import OllamaNative
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
+from postgrad.teachers.providers.provider import ModelAt
 from unit.signals.traces_by_hand import WEATHER, act, call
 
 USER = Message.of("user", "x" * 400)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
-from postgrad.teachers.failures import CallFailed, of_status
-from postgrad.teachers.ollama_wire import OLLAMA, ollama_messages, ollama_tools
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.provider import Body, ModelAt, Reply, Send, is_loopback, key_of, usage_of
-from postgrad.teachers.replies import read_message, read_tokens
-from postgrad.teachers.sdk import CONNECT, broken, mark_begun
-from postgrad.teachers.streams import joined_chat
-from postgrad.teachers.wire import Form, ToolNames, sendable
+from postgrad.teachers.providers.failures import CallFailed, of_status
+from postgrad.teachers.providers.ollama_wire import OLLAMA, ollama_messages, ollama_tools
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.provider import Body, ModelAt, Reply, Send, is_loopback, key_of, usage_of
+from postgrad.teachers.providers.replies import read_message, read_tokens
+from postgrad.teachers.providers.sdk import CONNECT, broken, mark_begun
+from postgrad.teachers.providers.streams import joined_chat
+from postgrad.teachers.providers.wire import Form, ToolNames, sendable
 
 if TYPE_CHECKING:
     import httpx

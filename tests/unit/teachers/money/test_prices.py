@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.prices import Batch, Price, kept_seconds, read_prices
+from postgrad.teachers.money.prices import Batch, Price, kept_seconds, read_prices
 
 
 def test_every_kind_of_token_has_its_price() -> None:

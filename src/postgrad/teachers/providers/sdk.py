@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from postgrad.teachers.failures import CallFailed, of_status
-from postgrad.teachers.provider import is_loopback
+from postgrad.teachers.providers.failures import CallFailed, of_status
+from postgrad.teachers.providers.provider import is_loopback
 
 CONNECT = 10.0  # seconds
 _BEGUN = "postgrad.begun"

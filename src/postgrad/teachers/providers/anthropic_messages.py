@@ -17,19 +17,19 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.canonical import plain_json
 from postgrad.core.errors import MissingDependency
 from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
-from postgrad.teachers.anthropic_wire import (
+from postgrad.teachers.providers.anthropic_wire import (
     ANTHROPIC,
     anthropic_messages,
     anthropic_tools,
     beginning,
     mark_breakpoints,
 )
-from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
-from postgrad.teachers.sdk import Route, http_client, post
-from postgrad.teachers.streams import joined_message
-from postgrad.teachers.wire import Form, ToolNames, sendable
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.provider import Body, ModelAt, Reply, Send, Usage, count_of, key_of, usage_of
+from postgrad.teachers.providers.sdk import Route, http_client, post
+from postgrad.teachers.providers.streams import joined_message
+from postgrad.teachers.providers.wire import Form, ToolNames, sendable
 
 PUBLIC = "https://api.anthropic.com"
 ROUTE = Route("/v1/messages", joined_message)

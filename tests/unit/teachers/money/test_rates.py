@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.teachers.rates import Rate
+from postgrad.teachers.money.rates import Rate
 
 
 def rate(*pairs: tuple[float, float]) -> Rate:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from postgrad.core.message import Message, Reasoning, Text
-from postgrad.teachers.replies import read_message, split_thought
-from postgrad.teachers.streams import joined_completion
-from postgrad.teachers.wire import ToolNames
+from postgrad.teachers.providers.replies import read_message, split_thought
+from postgrad.teachers.providers.streams import joined_completion
+from postgrad.teachers.providers.wire import ToolNames
 
 
 def message(**raw: Any) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.teachers.failures import OUTSIDE, CallFailed, of_status, retry_after
+from postgrad.teachers.providers.failures import OUTSIDE, CallFailed, of_status, retry_after
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Tool
-from postgrad.teachers.wire import (
+from postgrad.teachers.providers.wire import (
     Called,
     Form,
     Part,

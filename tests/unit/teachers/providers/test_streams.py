@@ -10,13 +10,13 @@ import pytest
 
 from postgrad.core.actor import Answer
 from postgrad.core.message import Message, Reasoning, Text, ToolCall
-from postgrad.teachers.anthropic_messages import AnthropicMessages
-from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.ollama_native import OllamaNative
-from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.prices import Price
-from postgrad.teachers.provider import Provider
-from postgrad.teachers.streams import joined_completion
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.providers.anthropic_messages import AnthropicMessages
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.ollama_native import OllamaNative
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
+from postgrad.teachers.providers.provider import Provider
+from postgrad.teachers.providers.streams import joined_completion
 from unit.teachers.asking import SAMPLING, ask, teacher
 from unit.teachers.raw_endpoint import Bytes, answering, chunked
 from unit.teachers.test_hostile_endpoint import ONCE

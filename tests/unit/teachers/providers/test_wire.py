@@ -10,8 +10,8 @@ import pytest
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Media, Message, Reasoning, Text, ToolCall, ToolResult
-from postgrad.teachers.replies import read_message
-from postgrad.teachers.wire import NO_RESULT, ToolNames, wire_messages, wire_tools
+from postgrad.teachers.providers.replies import read_message
+from postgrad.teachers.providers.wire import NO_RESULT, ToolNames, wire_messages, wire_tools
 from unit.signals.traces_by_hand import act, call
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from postgrad.teachers.schedule import Item, root_of
+from postgrad.teachers.money.schedule import Item, root_of
 
 
 class Beginnings:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from postgrad.core.canonical import plain_json
-from postgrad.teachers.failures import CallFailed
+from postgrad.teachers.providers.failures import CallFailed
 
 Body = dict[str, Any]
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")

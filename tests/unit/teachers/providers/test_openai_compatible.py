@@ -12,10 +12,10 @@ import pytest
 from postgrad.core.actor import Ask, Sampling, TokenChoice
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text
-from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.openai_compatible import OpenAICompatible
-from postgrad.teachers.prices import Price
-from postgrad.teachers.provider import Usage, check_address, is_loopback
+from postgrad.teachers.money.prices import Price
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.openai_compatible import OpenAICompatible
+from postgrad.teachers.providers.provider import Usage, check_address, is_loopback
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, openai, teacher
 from unit.teachers.endpoint_by_script import Reply, completion, serving

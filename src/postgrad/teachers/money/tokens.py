@@ -24,7 +24,7 @@ from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import ConfigError, MissingDependency
 from postgrad.core.message import Media, Message, Opaque, Text, Tool, ToolCall, ToolResult
 from postgrad.teachers.once import PerObject
-from postgrad.teachers.wire import CHAT, Form, Part, ToolNames, Written, json_bytes
+from postgrad.teachers.providers.wire import CHAT, Form, Part, ToolNames, Written, json_bytes
 
 BYTES_A_TOKEN = 4.0
 TOKENS_A_MESSAGE = 4.0

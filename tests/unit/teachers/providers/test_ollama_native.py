@@ -12,8 +12,8 @@ from postgrad.core.actor import Ask
 from postgrad.core.canonical import canonical_json
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Tool, ToolResult
-from postgrad.teachers.ollama_native import OllamaNative
-from postgrad.teachers.tokens import Scale
+from postgrad.teachers.money.tokens import Scale
+from postgrad.teachers.providers.ollama_native import OllamaNative
 from unit.signals.traces_by_hand import WEATHER, act, call
 from unit.teachers.asking import SAMPLING, ask, teacher
 from unit.teachers.endpoint_by_script import Reply, serving

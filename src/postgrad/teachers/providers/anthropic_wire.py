@@ -13,7 +13,16 @@ from typing import Any
 
 from postgrad.core.actor import Ask
 from postgrad.core.message import Tool
-from postgrad.teachers.wire import Called, Form, Part, ToolNames, Written, json_bytes, wire_messages, wire_tools
+from postgrad.teachers.providers.wire import (
+    Called,
+    Form,
+    Part,
+    ToolNames,
+    Written,
+    json_bytes,
+    wire_messages,
+    wire_tools,
+)
 
 Block = dict[str, Any]
 _MARK = {"type": "ephemeral"}

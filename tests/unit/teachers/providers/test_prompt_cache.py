@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.teachers.prompt_cache import RULES, Bills, RuleName
+from postgrad.teachers.providers.prompt_cache import RULES, Bills, RuleName
 
 
 @pytest.mark.parametrize(

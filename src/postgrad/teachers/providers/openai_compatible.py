@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from postgrad.core.actor import Ask, Sampling
 from postgrad.core.errors import MissingDependency
-from postgrad.teachers.failures import CallFailed
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.provider import Body, ModelAt, Reply, Send, Usage, check_address, key_of, usage_of
-from postgrad.teachers.replies import read_message, read_tokens
-from postgrad.teachers.sdk import Route, http_client, post
-from postgrad.teachers.streams import first_choice, joined_completion
-from postgrad.teachers.wire import CHAT, Form, ToolNames, sendable, wire_messages, wire_tools
+from postgrad.teachers.providers.failures import CallFailed
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.provider import Body, ModelAt, Reply, Send, Usage, check_address, key_of, usage_of
+from postgrad.teachers.providers.replies import read_message, read_tokens
+from postgrad.teachers.providers.sdk import Route, http_client, post
+from postgrad.teachers.providers.streams import first_choice, joined_completion
+from postgrad.teachers.providers.wire import CHAT, Form, ToolNames, sendable, wire_messages, wire_tools
 
 ROUTE = Route("/chat/completions", joined_completion)
 

@@ -16,8 +16,8 @@ import msgspec
 import yaml
 
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.served import same_model
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.served import same_model
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 

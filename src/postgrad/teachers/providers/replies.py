@@ -16,7 +16,7 @@ from typing import Any
 from postgrad.core.actor import TokenChoice
 from postgrad.core.canonical import plain_json
 from postgrad.core.message import Block, Message, Reasoning, Text, ToolCall
-from postgrad.teachers.wire import ToolNames
+from postgrad.teachers.providers.wire import ToolNames
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 # A model thinks first: a tag further inside is something that it writes about. Templates that open the tag themselves

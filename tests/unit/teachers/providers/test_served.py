@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.teachers.served import same_model
+from postgrad.teachers.providers.served import same_model
 
 
 @pytest.mark.parametrize(

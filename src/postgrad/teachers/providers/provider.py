@@ -22,8 +22,8 @@ import msgspec
 from postgrad.core.actor import Ask, Sampling, TokenChoice
 from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message
-from postgrad.teachers.prompt_cache import RuleName
-from postgrad.teachers.wire import Form
+from postgrad.teachers.providers.prompt_cache import RuleName
+from postgrad.teachers.providers.wire import Form
 
 Body = dict[str, Any]
 Send = Callable[[Body, str], Awaitable[object]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from postgrad.core.message import Message
 from postgrad.core.trace import Trace
-from postgrad.teachers.asked import Asked, Beginnings
-from postgrad.teachers.schedule import Item
+from postgrad.teachers.money.asked import Asked, Beginnings
+from postgrad.teachers.money.schedule import Item
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 
 

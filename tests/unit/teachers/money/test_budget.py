@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from postgrad.core.errors import ConfigError
-from postgrad.teachers.budget import Budget, BudgetReached
+from postgrad.teachers.money.budget import Budget, BudgetReached
 
 
 async def work(budget: Budget, *, most: float, cost: float, bills: list[float]) -> None:
