@@ -35,11 +35,13 @@ _RAISED = re.compile(
 )
 _RAISED_ANY_CASE = re.compile(_RAISED.pattern.replace("[A-Z]", "[A-Za-z]"), re.IGNORECASE)
 _UNABLE = re.compile(
-    r"\A\W*(?:failed to|unable to|could not(?! find any)|cannot|can't|invalid|missing|unknown|unsupported|unrecognized"
+    r"\A\W*(?:failed to|unable to|could not(?! find any)|cannot|can't|invalid|missing|unknown|unsupported"
+    r"|unrecognized"
     r"|unauthorized|forbidden|access denied|permission denied|bad request)\b[^\n]{0,300}\Z"
     r"|\A[^\n]{0,120}\binput should be (?:a |an )?valid\b"
     r"|\A\W*no \w+ (?:with|has) (?:the |that )?(?:id|name|key|number|code)\b[^\n]{0,200}\Z"
-    r"|\A[^\n]{1,120}\b(?:not found|does(?: not|n't) exist|is (?:invalid|not (?:a )?valid)|is required)\b[^\n]{0,80}\Z",
+    r"|\A[^\n]{1,120}\b(?:not found|does(?: not|n't) exist|is (?:invalid|not (?:a )?valid)"
+    r"|is required)\b[^\n]{0,80}\Z",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(r"\A\W*(?:no|0|zero) \w+\b(?! (?:with|has)\b)|\bno (?:matches|results|records)\b", re.IGNORECASE)
@@ -47,18 +49,26 @@ _NOTHING = re.compile(r"\A\W*(?:no|0|zero) \w+\b(?! (?:with|has)\b)|\bno (?:matc
 _FRAMED_ERROR = re.compile(
     r"\A\s*(?:<files?>\s*)*(?:<file\b[^>]*>\s*)?(?:<path>[^<]*</path>\s*)?<(?:error|error_details)>", re.IGNORECASE
 )
+# How viewers refuse a range of lines.
+_BAD_LOOK = re.compile(r"\A\W*(?:error\W+)?invalid [`'\"]?\w+[`'\"]?(?: parameter)?: [^\n]*\Z", re.IGNORECASE)
 _OUTSIDE = (BUSY_OR_LIMITED, NETWORK_DOWN)
 _IS_A_FOLDER = re.compile(r"\bis a (?:directory|folder)\b|\bEISDIR\b", re.IGNORECASE)
 _ONLY_THE_WORD = re.compile(rf"\W*{ERROR_WORD}\W*")
 _ERROR_KEY = re.compile(ERROR_WORD)
 _GOOD_CODES = (None, 0, 1, 200, "0", "200", "OK", "ok", "SUCCESS", "success")
+_ONLY_ERROR = frozenset({"error", "message", "code", "status", "details", "hint"})
 _ERROR_LISTS = ("errors", "errorMessages", "error_messages")
 _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "cod")
+_TELLS_OF_ERRORS = re.compile(
+    r"(?:\A|_)(?:logs?|console|errors?|diagnostics|exceptions?|traces?)(?:\Z|_)|[a-z](?:Logs?|Errors?|Diagnostics)\Z"
+)
 _FEW_ROWS, _FEW_KEYS, _SHORT, _LONGEST_LIST = 3, 6, 600, 6000
 
 
 def answers_with_failure(evidence: Evidence) -> bool:
     """Whether the answer of a tool that is no shell says by itself that the call failed."""
+    if _TELLS_OF_ERRORS.search(evidence.call.name):  # errors are what it was asked for
+        return False
     kind = evidence.kind if about_files(evidence.call) else "other"
     value = json_object(evidence.text)
     if value is None and kind in ("other", "search") and _only_errors(evidence.text):
@@ -91,7 +101,7 @@ def _missing(said: str) -> bool:
 
 def _cannot_read(evidence: Evidence) -> bool:
     """The short answer is about the file that was asked for, and complains; a log that begins with "Error:" is not."""
-    if _FRAMED_ERROR.match(evidence.opening):
+    if _FRAMED_ERROR.match(evidence.opening) or _BAD_LOOK.match(evidence.opening[:_SHORT]):
         return True
     said = evidence.text.strip()
     rows = [row for row in said.splitlines() if row.strip()]
@@ -111,7 +121,7 @@ def _error_object(value: dict[str, object], *, trusted: bool) -> bool:
         value.get(key) is True for key in ("isError", "is_error")
     )
     if trusted or said_no:
-        return said_no
+        return said_no or (bool(value.get("error")) and value.keys() <= _ONLY_ERROR)
     failed = str(value.get("status", "")).lower() in ("error", "fail", "failed", "failure")
     inner = value.get("content")  # ``{"name": tool, "content": answer}``
     wrapped = isinstance(inner, dict) and value.keys() <= {"name", "content", "tool_call_id", "role"}

@@ -17,7 +17,7 @@ from postgrad.signals.outcomes import json_object
 from postgrad.signals.phrases import Phrases
 from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.shell_programs import PROBES, SEARCHES
-from postgrad.signals.wordings import NO_SUCH_FILE, NOT_FOUND, PERMISSION_DENIED, TIMED_OUT
+from postgrad.signals.wordings import NO_SUCH_FILE, NOT_FOUND, PERMISSION_DENIED
 
 SUGGESTS = Phrases(r"did you mean|similar (file|name)|instead|meinten Sie|vouliez-vous|您是不是|もしかして")
 """A tool that knows better tells the right name with its "no"."""
@@ -59,14 +59,10 @@ _CONFLICT = Phrases(
     r"^(?:CONFLICT|KONFLIKT|CONFLIT|CONFLICTO|冲突|衝突) ?[(（]|automatic merge failed|could not apply [0-9a-f]{6}",
     flags=re.M | re.I,
 )
-_SERVES = Phrases(
-    r"\blistening (?:on|at)\b|\bserving (?:http )?(?:on|at)\b|\blocal: +https?://|press ctrl[+-]c to (?:quit|stop)",
-    r"\brunning (?:on|at) https?://|\bserver (?:is )?(?:running|started|ready)\b|\bwatching for (?:file )?changes",
-)
 _LOOKS_UP = re.compile(r"find|search|look_?up", re.IGNORECASE)
 _ID = re.compile(r"(?:\A|_)ids?\Z|[a-z]Ids?\Z")
 _OPENS_PAGE = re.compile(r"fetch|browse|navigate|goto|open|visit|read|get|scrape|crawl|url", re.IGNORECASE)
-_NO_PAGE = re.compile(r"\b(?:404|410)\b|page not found", re.IGNORECASE)
+NO_PAGE = re.compile(r"\b(?:404|410)\b|page not found", re.IGNORECASE)
 _SENDS = frozenset({"body", "data", "json", "form", "payload"})
 _SHORT = 200  # characters
 _BY_SIGNAL = 128
@@ -75,18 +71,7 @@ _STOPPED = (130, 137, 143)  # by an interrupt, a kill, a request to end
 
 def stopped(evidence: Evidence) -> bool:
     """Whether a command was ended from outside, or its failure reckoned with."""
-    if runs_on(evidence):
-        return False
     return evidence.outcome.code in _STOPPED or _ends_itself(evidence) or _has_fallback(evidence.line or "")
-
-
-def runs_on(evidence: Evidence) -> bool:
-    """A server in the foreground: it was up and would have run for ever, so the harness had to kill it."""
-    output = evidence.outcome.output
-    limited = evidence.line is None or "timeout " in evidence.line
-    rows = [row for row in output.splitlines() if row.strip()]
-    killed = any(TIMED_OUT.search(row[:400]) for row in (*rows[:1], *rows[-1:]))
-    return not limited and killed and _SERVES.search(output) is not None
 
 
 def no_match(evidence: Evidence) -> bool:
@@ -137,13 +122,13 @@ def looked_up(evidence: Evidence) -> bool:
     """`find_user` by name, and "user not found": whoever looks for a thing may be told that there is none.
 
     Who names the thing by its id says that there is one. A page that says "404" in its text was looked for; where the
-    tool itself failed for it, the address was made up.
+    tool itself failed for it, the address was made up (unless it was given: `aftermath`).
     """
     arguments, name, said = evidence.call.arguments or {}, evidence.call.name, evidence.text.strip()
     if isinstance(arguments.get("url"), str) and _OPENS_PAGE.search(name):
         reads = str(arguments.get("method", "GET")).upper() in ("GET", "HEAD") and not _SENDS & arguments.keys()
         page = reads and not evidence.flagged and json_object(said) is None  # an API answers in objects
-        return page and _NO_PAGE.search(said[:_SHORT]) is not None and not SUGGESTS.search(said)
+        return page and NO_PAGE.search(said[:_SHORT]) is not None and not SUGGESTS.search(said)
     by_id = any(_ID.search(key) for key in arguments)
     asks = evidence.kind == "search" and not by_id and _LOOKS_UP.search(name)
     return bool(asks and len(said) < _SHORT and NOT_FOUND.search(said)) and not about_files(evidence.call)

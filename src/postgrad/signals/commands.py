@@ -35,7 +35,8 @@ _EDIT_KEYS = frozenset(
 _FILE_KEYS = _EDIT_KEYS | frozenset(["pattern", "regex", "glob", "include", "content", "patch", "input"])
 _OF_FILES = re.compile(r"edit|patch|diff|file|write|notebook|cell", re.IGNORECASE)
 _READS = re.compile(
-    r"\A\w*[a-z]_(?:read|view|cat)\Z|\A(?:read|view|open|cat|get_?file|fetch_?file|show|scroll|goto|list|ls|tree|notebookread)",
+    r"\A\w*[a-z]_(?:read|view|cat)\Z|\A(?:read|view|open|cat|get_?file|fetch_?file|show|scroll|goto|list|ls|tree"
+    r"|notebookread)",
     re.IGNORECASE,
 )
 _SEEKS = re.compile(r"grep|glob|search|find|lookup|query", re.IGNORECASE)
@@ -45,6 +46,13 @@ _CODES = re.compile(
 )
 _SHELL = re.compile(r"(?:.*[\\/])?(?:(?:ba|z|da|k|fi|c|tc)?sh|cmd|powershell|pwsh)(?:\.exe)?", re.IGNORECASE)
 _LINE_FOLLOWS = frozenset(["-c", "-lc", "-ic", "-ilc", "/c", "/k", "-command"])
+_PROGRAMS = frozenset(
+    [
+        *("kubectl", "oc", "helm", "docker", "podman", "git", "gh", "glab", "aws", "gcloud", "az", "terraform", "tofu"),
+        *("npm", "pnpm", "yarn", "pip", "cargo", "psql", "redis-cli"),
+    ]
+)
+"""Programs that are offered as tools under their own names."""
 _KEYS = re.compile(r"C-\w|\^[A-Z]|q|y|n", re.IGNORECASE)
 _AWAITS = re.compile(
     r"\A(?:task_?output|bash_?output|get_?(?:terminal|command|process)_?output|command_status|wait\w*|sleep|poll\w*"
@@ -59,13 +67,21 @@ def command_of(call: ToolCall) -> str | None:
     for key in _COMMAND_KEYS:
         value = arguments.get(key)
         if isinstance(value, str) and (key != "command" or "path" not in arguments):
-            return value  # an edit tool with `command` and `path` (view, str_replace) is no shell
+            return _with_program(
+                call.name, value
+            )  # an edit tool with `command` and `path` (view, str_replace) is no shell
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             if key == "commands":
                 return "\n".join(value)
             return str(value[-1]) if _starts_a_shell(value) else shlex.join(value)
     only = arguments.get("input") if _SHELLS.search(call.name) else None
     return only if isinstance(only, str) else None
+
+
+def _with_program(tool: str, line: str) -> str:
+    """``kubectl {"command": "get pods"}``: a command-line program that is offered as a tool of its own."""
+    name = re.split(r"__|[.:/]", tool)[-1].lower()
+    return f"{name} {line}" if name in _PROGRAMS and line.split()[:1] not in ([name], []) else line
 
 
 def _starts_a_shell(words: Sequence[str]) -> bool:

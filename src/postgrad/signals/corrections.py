@@ -16,6 +16,8 @@ _NOTICES = (
     r"\[request interrupted|\[task resumption|\[(?:system|error)\]|\[?background (?:task|process)",
     r"<(?!user_?message|feedback|user_?query|task>)[a-z][\w:-]*[-_][\w:-]+[\s>]|<environment",
     r"caveat:|this session is being continued|# context from my ide|unknown (?:slash )?command",
+    r"(?:\w+ )?hook (?:feedback|additional context|success|blocking error)|# agents\.md instructions|\[image: "
+    r"|base directory for this skill|please continue working on|implement the following plan|launching skill",
     r"your (?:previous (?:response|command|action)|command ran successfully)|tokens: [\d.,]+k? sent",
     r"(?:observation|execution result of \[[^\]]*\]|tool result|output):\s*\n",
 )
@@ -27,7 +29,8 @@ _LOCAL_COMMAND = re.compile(
 _IDE_CONTEXT = re.compile(r"\A\s*# Context from my IDE.*?## My request for Codex:\s*", re.IGNORECASE | re.DOTALL)
 # Words that only let the model go on, each of which may stand alone or beside others of them.
 _EXCUSES = (
-    r"sorry|oops|whoops|my (?:bad|mistake)|mis-?click(?:ed)?|wrong (?:key|button)|(?:by|was an?) (?:accident|mistake)",
+    r"sorry|oops|whoops|my (?:bad|mistake)|mis-?click(?:ed)?|wrong (?:key|button)|(?:by|was an?) (?:accident"
+    r"|mistake)",
     r"(?:entschuldigung|versehentlich|pardon|désolée?|perdón|lo siento|извини(?:те)?|抱歉|不好意思|すみません)",
 )
 _LEAVES = (
@@ -42,11 +45,13 @@ _PAUSES = (
     r"|(?:i(?:'ll| will)? be |be )?(?:right )?back (?:in (?:an? )?\w+(?: min(?:ute)?s?)?|soon|later)(?:\W+\w+)?"
     r"|moment(?: mal)?|chwila|espera|un momento|attends|un instant|aspetta|wacht(?: even)?|подожди(?:те)?"
     r"|等一下|等等|ちょっと待って|잠깐만?)"
-    r"(?:\W+(?:let me|i(?:'ll| (?:need|have|want|must)(?: to)?)|ich muss|je dois|tengo que|muszę|мне (?:надо|нужно)|我)"
+    r"(?:\W+(?:let me|i(?:'ll| (?:need|have|want|must)(?: to)?)|ich muss|je dois|tengo que|muszę|мне (?:надо|нужно)"
+    r"|我)"
     r"\W?\w+(?: (?:something|that|first|etwas|was|quelque chose|algo|coś|\w+)){0,2})?"
 )
 _MANNERS = (
-    r"please|pls|thanks|thank you|bitte|danke|por favor|gracias|s'il (?:te|vous) pla[iî]t|merci|пожалуйста|谢谢|请|請",
+    r"please|pls|thanks|thank you|bitte|danke|por favor|gracias|s'il (?:te|vous) pla[iî]t|merci|пожалуйста|谢谢|请"
+    r"|請",
 )
 _GO_ON = re.compile(
     rf"\A\W*(?:(?:i )?{one_of(*_EXCUSES, *_MANNERS)}\W*)*{one_of(*_LEAVES, _PAUSES)}"
@@ -57,7 +62,8 @@ _TAGGED = re.compile(r"<(feedback|user_message|user_feedback)>\s*(?P<words>.*?)\
 _SAID = re.compile(
     r"(?:the user said|user'?s? (?:feedback|reason|message|response)|with the (?:following )?(?:feedback|reason"
     r"|message)"
-    r"|reason for rejection|rejection reason)\s*[:：]\s*(?P<words>\S.*)",
+    r"|reason for rejection|rejection reason|(?:rejected|denied|declined|cancell?ed) [^:\n]{0,60}?(?:with )?reason"
+    r"|rejected your plan)\s*[:：]\s*(?P<words>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _AFTERWORD = re.compile(r"\n\s*Note: The user's next message.*\Z", re.DOTALL)

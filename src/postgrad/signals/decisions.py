@@ -2,7 +2,8 @@
 
 A refusal or a stop is a correction only if the user then speaks about the work, before the next model step; alone,
 or followed by a local command, a change of mode or "continue", it is a stop: a negative signal without a lesson. Words
-that take back a finished answer without any stop are a follow-up: worth showing, too uncertain to learn from.
+that ask about the matter or open another one are a follow-up (`user_followup`): worth showing, and nothing to learn
+from. Words that object to a finished answer correct it without any stop.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from collections.abc import Iterable
 from postgrad.core.message import Message, Text
 from postgrad.core.prefix import common
 from postgrad.core.trace import Step
+from postgrad.signals.admissions import yields
+from postgrad.signals.commands import kind_of
 from postgrad.signals.corrections import is_local_command, only_goes_on, typed, words_in_refusal
 from postgrad.signals.evidence import Evidence
+from postgrad.signals.findings import shows_failure
+from postgrad.signals.followups import goes_on, is_praise
 from postgrad.signals.history import History
 from postgrad.signals.objections import objects
 from postgrad.signals.outcomes import json_object
@@ -22,12 +27,21 @@ from postgrad.signals.rules import Verdict, is_wait
 
 STOPS = ("interrupt", "turn_aborted", "abort", "cancel", "stop")
 _NO = r"(rejected|denied|declined|cancell?ed|aborted|refused|skipped)"
-_ASKED = r"(patch|(exec |shell )?command|tool( call| use| execution)?|action|operation|edit|execution|exec_command)"
+_ASKED = (
+    r"(patch|(exec |shell )?command( execution)?|tool( call| use| execution)?|action|operation|edit|execution"
+    r"|exec_command)"
+)
 _REFUSAL = re.compile(
-    rf"\A\W*(error\W+)?(the user (doesn't|does not|didn't|did not) (want|approve|allow|grant|confirm)"
+    rf"\A\W*(error\W+|action rejected\W+)?(the user (doesn't|does not|didn't|did not) (want|approve|allow|grant"
+    rf"|confirm)"
     rf"|(the )?user (has )?{_NO}"
     rf"|({_ASKED}( failed)? ?(was |has been )?:? ?)?{_NO} by (the )?(user|operator)|request interrupted by user"
-    r"|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
+    r"|(the )?user (chose not to|dismissed|wants to clarify)|permission (to .{0,80} )?(was )?denied by (the )?user("
+    r"?!['’])"
+    r"|(the )?(tool|tool call|tool execution|action) (was )?(interrupted|aborted)\b|(用户|使用者|用戶)(已经?"
+    r"|已經)?(拒绝|拒絕|取消|中止)"
+    r"|ユーザー(が|によって).{0,20}(拒否|キャンセル|中止)"
+    r"|answer questions\?\s*\Z|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
     re.IGNORECASE,
 )
 _NOTICE = re.compile(
@@ -45,9 +59,15 @@ def is_refusal(evidence: Evidence) -> bool:
         return True
     if evidence.result.is_error is False:
         return False
-    if evidence.flagged and _STOPPED.match(evidence.outcome.output.lstrip()[:100]):
+    if evidence.flagged and _is_stopped(evidence.outcome.output):
         return True
     return _REFUSAL.match(evidence.opening) is not None or (json_object(evidence.text) or {}).get("status") == "denied"
+
+
+def _is_stopped(output: str) -> bool:
+    """The marker of a stop stands alone, before or behind what the command wrote until then."""
+    rows = output.strip().splitlines()
+    return any(_STOPPED.match(row[:100]) for row in (*rows[:1], *rows[-1:]))
 
 
 def verdict_on_refusal(history: History, step: Step, evidence: Evidence, *, record: int) -> tuple[Verdict, str]:
@@ -66,8 +86,10 @@ def _reason(evidence: Evidence) -> str:
 
 
 def verdict_on_words(words: str) -> tuple[Verdict, str]:
-    """A correction where the words speak about the work."""
-    return ("user_stop", "") if not words or only_goes_on(words) else ("user_correction", words)
+    """A correction where the words speak about the work, a follow-up where they ask or turn to another matter."""
+    if not words or only_goes_on(words):
+        return "user_stop", ""
+    return ("user_followup" if goes_on(words) else "user_correction"), words
 
 
 def next_words(history: History, step: Step, *, after: int) -> str:
@@ -78,8 +100,23 @@ def next_words(history: History, step: Step, *, after: int) -> str:
 def follow_up(history: History, step: Step) -> tuple[str, int] | None:
     """The user's next words, with their record, where they take back what `step` did at the end of a turn."""
     found = next(iter(_typed_texts(history, step, after=-1)), None)
+    if found is None:
+        return None
+    words, following = found[0], history.following(step)
     asked = _ASKED_BACK.search(step.action.text) is not None
-    return found if found is not None and objects(found[0], answers=asked) else None
+    if objects(words, answers=asked) or (shows_failure(words) and _has_worked(history, step)):
+        return found
+    return found if following is not None and yields(following.action) and not is_praise(words) else None
+
+
+def _has_worked(history: History, step: Step) -> bool:
+    """Whether the model changed or ran anything since the user spoke last, so that a failure may be its own."""
+    for earlier in history.back_from(step):
+        if any(kind_of(call) in ("edit", "shell", "code", "other") for call in earlier.action.tool_calls):
+            return True
+        if earlier is not step and next_words(history, earlier, after=-1):
+            break
+    return False
 
 
 def _typed_texts(history: History, step: Step, *, after: int) -> Iterable[tuple[str, int]]:

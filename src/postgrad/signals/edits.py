@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from postgrad.signals.commands import edited_files, simple_commands
+from postgrad.signals.commands import edited_files, path_of, simple_commands
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.history import History
 from postgrad.signals.shell_lines import OPEN_FILE
@@ -26,9 +26,15 @@ BROKEN = re.compile(
     r"^(?:E\s+)?(?:SyntaxError|IndentationError|TabError|NameError|ImportError|ModuleNotFoundError): ", re.MULTILINE
 )
 """What a Python file says that does not get to its work."""
-_INERT = re.compile(r"\.(?:md|txt|rst|log|out|adoc)$|(?:^|/)tmp/", re.IGNORECASE)
+_INERT = re.compile(r"\.(?:md|txt|rst|log|out|adoc)$", re.IGNORECASE)
+_SCRATCH = re.compile(r"^(?:/private)?/(?:var/)?tmp/")
+# Folders that no project is in.
+_ELSEWHERE = re.compile(r"^(?:/private)?/(?:(?:var/)?tmp|usr|etc|dev|proc|sys|bin|opt|lib)(?:/|$)")
 # `a.py:3`, `a.ts(3,7)`, `a.sh: line 3:`, `on main.tf line 3`, `[a.java:[3,7]`
-_PLACES = re.compile(r"(?P<path>[\w./\\@-]*\w\.[A-Za-z]\w{0,9})(?::\[?\d|\(\d+[,)]|: line \d|\", line \d| line \d)")
+_PLACES = re.compile(
+    r"(?P<path>[\w./\\@-]*(?:\w\.[A-Za-z]\w{0,9}|\b(?:Make|Docker|Just|Rake|Gem)file))(?::\[?\d|\(\d+[,)]|: line \d"
+    r"|['\"],? line:? \d| line:? \d)"
+)
 _INTERPRETERS = re.compile(
     r"python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|lua|Rscript|(?:ba|z|da|k)?sh|pwsh|source|\."
 )
@@ -74,12 +80,17 @@ def edits_since_pass(history: History, stop: int, *, line: str) -> list[Edit]:
     return edits
 
 
+def edits_before(history: History, stop: int) -> list[Edit]:
+    """Every edit before a step, in order."""
+    return [edit for done in _done_before(history, stop) for edit in done.edits]
+
+
 def edits_before_run(evidence: Evidence, step: int) -> list[Edit]:
     """``sed -i ... && pytest``: the line itself edits, and then runs."""
     line = evidence.line or ""
     runs = [words for words in simple_commands(line) if is_test_run(shlex.join(words)) or is_check(shlex.join(words))]
     start = line.rfind(runs[0][0]) if runs else 0
-    made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start and not _INERT.search(path)]
+    made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start and _matters(path)]
     return [Edit(step, path, creates=TEST_FILE.search(path) is not None) for path in made]
 
 
@@ -102,7 +113,7 @@ def edit_at_fault(history: History, evidence: Evidence, *, step: int) -> int | N
     reads = evidence.programs and evidence.programs[-1] in READERS | SEARCHES
     if evidence.line is None or reads:
         return None
-    wanted = _places(evidence.outcome.output) or _scripts(evidence.line)
+    wanted = places_in(evidence.outcome.output) or _scripts(evidence.line)
     found: list[Edit] = []
     for done in _done_before(history, step):
         ran = _scripts(done.passed) if done.passed is not None else []  # what went well since is not what failed
@@ -129,10 +140,11 @@ def _done_before(history: History, stop: int) -> Iterator[_Done]:
 
 def _all_done(history: History) -> Iterator[_Done]:
     opened = ""
+    scratch = _has_project(history)
     for step, evidence in history.answered():
         opened = _opened(evidence) or opened
         paths = (opened or path if path == OPEN_FILE else path for path in edited_files(evidence.call))
-        files = [path for path in paths if not _INERT.search(path)]
+        files = [path for path in paths if _matters(path) and not (scratch and _SCRATCH.match(path))]
         went_well = history.succeeded(evidence)
         if not went_well:  # `cat > a.py <<EOF ...; python a.py`: what failed is the run, the file is there
             files = [path for path in files if evidence.line is not None and _writes_first(evidence.line, path)]
@@ -142,6 +154,23 @@ def _all_done(history: History) -> Iterator[_Done]:
         passed = evidence.line if went_well and evidence.line is not None and _tells(evidence.line) else None
         if made or passed is not None:
             yield _Done(step.index, made, passed)
+
+
+def _matters(path: str) -> bool:
+    """Notes and logs break nothing."""
+    return _INERT.search(path) is None
+
+
+def _has_project(history: History) -> bool:
+    """Whether the session works somewhere else than in a folder for scratch files; there these are beside the work."""
+    for _, evidence in history.answered():
+        paths = [path_of(evidence.call.arguments) or ""]
+        paths += [words[1] for words in simple_commands(evidence.line or "") if words[0] == "cd" and len(words) > 1]
+        where = (evidence.call.arguments or {}).get("workdir")
+        paths += [where] if isinstance(where, str) else []
+        if any(path.startswith(("/", "~")) and not _ELSEWHERE.match(path) for path in paths):
+            return True
+    return False
 
 
 def _tells(line: str) -> bool:
@@ -168,7 +197,7 @@ def _writes_first(line: str, path: str) -> bool:
     return len(commands) > 1 and -1 < line.find(path) < line.rfind(commands[-1][0])
 
 
-def _places(output: str) -> list[str]:
+def places_in(output: str) -> list[str]:
     """The files in which a complaint names a place."""
     text = output if len(output) <= 2 * _EDGE else f"{output[:_EDGE]}\n{output[-_EDGE:]}"
     frames = FRAMES.findall(text)

@@ -43,6 +43,13 @@ _IN_SOURCE = re.compile(
     re.MULTILINE,
 )
 _BUILD_FILES = re.compile(r"(?:CMakeLists\.txt|\.cmake|[Mm]akefile|\.mk|\.bazel|build\.gradle|pom\.xml)[:(]\d+")
+# What is wrong in the build file itself, or that there is none where the model looks for it.
+_BAD_BUILD_FILE = re.compile(
+    r"does not appear to contain CMakeLists|no targets specified and no makefile|unknown target|missing separator"
+    r"|recipe commences before|unterminated|(?:syntax|parse) error|unexpected (?:token|end"
+    r"|character)|missing endif",
+    re.I,
+)
 _LOCAL_SERVER = Phrases(
     r"connection refused|ECONNREFUSED|failed to connect to (?:localhost|127\.)|connection to \S+ (?:was )?refused"
 )
@@ -73,23 +80,41 @@ _ANSWERED = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?
 # Programs that say with their exit code alone that the network let them down.
 _NETWORK_CODES = {"curl": (5, 6, 28, 35, 56), "wget": (4,)}
 # A page that its server keeps from programs, or from strangers.
-_KEPT_FROM_US = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[137]|51)\b", re.IGNORECASE)
+_KEPT_FROM_US = re.compile(
+    r"unable to fetch|robots\.txt|not allowed to (?:fetch|access)|\b(?:status(?: code)?|HTTP(?:/[\d.]+)?"
+    r"|error)\W{0,3}4(?:0[137]|51)\b",
+    re.IGNORECASE,
+)
+# What belongs to the system and not to the work.
+_SYSTEM_PATH = re.compile(
+    r"['\"` ]/(?:var|etc|usr|opt|root|sys|proc|dev|boot|lib|run|srv|Library|System|Applications|Volumes|mnt)\b"
+)
+# A page that was there while the model looked for a part of it: the part was named wrongly.
+_NO_PART = re.compile(
+    r"waiting for (?:\w+ )?(?:locator|selector|element|getBy\w+)|locator\.\w+: timeout|waiting for (?:function"
+    r"|navigation)",
+    re.I,
+)
 LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
 """How a shell complains that it cannot go to a folder."""
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
-_EDGE = 3000
+_EDGE, _FEW_ROWS = 3000, 12
 
 
 def lacks(evidence: Evidence) -> bool:
     """Whether the failure tells of the environment and not of the action."""
     output = evidence.outcome.output
     text = output if len(output) <= 2 * _EDGE else f"{output[:_EDGE]}\n{output[-_EDGE:]}"
+    if any(_SYSTEM_PATH.search(row) and PERMISSION_DENIED.search(row) for row in text.splitlines()[:_FEW_ROWS]):
+        return True
     if evidence.kind in ("read", "edit", "search") and about_files(evidence.call):
         return bool(
             TIMED_OUT.search(text[:300]) or BUSY_OR_LIMITED.search(text[:300]) or NETWORK_DOWN.search(text[:300])
         )
     if _NAMED_CODE.search(text[:_EDGE]):
         return True
+    if _NO_PART.search(text[:_EDGE]):
+        return False
     if "url" in (evidence.call.arguments or {}) and _KEPT_FROM_US.search(text[:300]):
         return True
     if evidence.outcome.code in _NETWORK_CODES.get((evidence.programs or ("",))[-1], ()):
@@ -144,6 +169,6 @@ def _build_cannot_start(evidence: Evidence, text: str) -> bool:
     if not deciding or deciding[-1] != evidence.programs[-1] or is_lost(text):
         return False
     asked = NO_RULE.search(text) is not None and re.search(r"['\"`»«“]Makefile", text) is None
-    if asked or re.search(r"(?:invalid|unknown|unrecogni[sz]ed) option", text):
+    if asked or _BAD_BUILD_FILE.search(text) or re.search(r"(?:invalid|unknown|unrecogni[sz]ed) option", text):
         return False
     return _IN_SOURCE.search(_BUILD_FILES.sub("", text)) is None and not PERMISSION_DENIED.search(text)

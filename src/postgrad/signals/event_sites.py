@@ -37,7 +37,7 @@ def event_sites(history: History, step: Step, told: list[Site]) -> list[Site]:
     sites += _undone(history, step)
     told_calls = {site.call for site in told}
     sites += [
-        _site(history, step, event, "tool_error", "env", "command/3") for event in events if _is_timeout(event, step)
+        _site(history, step, event, "tool_error", "env", "command/4") for event in events if _is_timeout(event, step)
     ]
     return sites + [_fault(history, step, event) for event in events if _is_fault(event, told_calls)]
 
@@ -52,13 +52,12 @@ def _stops(history: History, step: Step) -> list[Site]:
 
 
 def _undone(history: History, step: Step) -> list[Site]:
-    """The user took the work back; what they say then is about it, but not always against it."""
+    """The user took the work back; what they say then tells why."""
     undo = next((event for event in history.events_after(step) if _is_undo(event)), None)
     if undo is None:
         return []
-    words = next_words(history, step, after=undo.record)
-    verdict: Verdict = "user_followup" if words else "user_stop"
-    return [Site(history.trace.id, step.index, "undo", verdict, "correction/2", undo.record, words)]
+    verdict, words = verdict_on_words(next_words(history, step, after=undo.record))
+    return [Site(history.trace.id, step.index, "undo", verdict, "correction/3", undo.record, words)]
 
 
 def _is_undo(event: Event) -> bool:
@@ -87,7 +86,7 @@ def _fault(history: History, step: Step, event: Event) -> Site:
     outside = any(
         pattern.search(event.text[:2000]) for pattern in (_RUN_ENDED, BUSY_OR_LIMITED, NETWORK_DOWN, TIMED_OUT)
     )
-    return _site(history, step, event, "tool_error", "env" if outside else "real", "command/3")
+    return _site(history, step, event, "tool_error", "env" if outside else "real", "command/4")
 
 
 def _site(history: History, step: Step, event: Event, kind: str, verdict: Verdict, rule: str) -> Site:

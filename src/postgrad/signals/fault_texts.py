@@ -106,6 +106,7 @@ _TEXTS: tuple[tuple[FaultKind, tuple[str, ...]], ...] = (
     (
         "no_change",
         (
+            r"no edit history",
             r"no changes? (to (make|apply)|were made|made|detected|needed)",
             r"(are|is) (exactly )?(the same|identical)\b.{0,60}",
             r"would (result in|make) no changes?",

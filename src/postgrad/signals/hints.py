@@ -30,6 +30,8 @@ _VERIFIED: dict[str, str] = {
 _BY_USER = {
     "reject": "The user's view of this",
     "interrupt": "The user's view of this",
+    "correction": "The user's view of this",
+    "undo": "The user would take this back and say",
     "user_edit": "The user would change this before accepting it",
 }
 _OF_ANY_TOOL = frozenset({"missing_file", "too_large", "unknown_tool"})  # other words mean other things in a program

@@ -133,6 +133,11 @@ class History:
             return steps[at]
         return next((other for other in steps[at:] if other.parent == step.index), None)
 
+    def back_from(self, step: Step) -> Iterator[Step]:
+        """The step and those before it, the latest first."""
+        steps = self.trace.steps
+        return (steps[at] for at in range(self._positions[step.index], -1, -1))
+
     def events_after(self, step: Step) -> list[Event]:
         """Events between `step` and the next model step."""
         return self._events[step.index + 1]

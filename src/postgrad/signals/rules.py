@@ -14,13 +14,15 @@ from typing import Literal
 
 import msgspec
 
-from postgrad.signals.asking import SUGGESTS, answers_no, looked_up, merge_conflict, no_match, probe, runs_on, stopped
+from postgrad.signals.absences import is_absent
+from postgrad.signals.asking import SUGGESTS, answers_no, looked_up, merge_conflict, no_match, probe, stopped
 from postgrad.signals.commands import names_path
 from postgrad.signals.environment import is_lost, lacks, slipped
 from postgrad.signals.evidence import Evidence
 from postgrad.signals.fault_texts import text_fault
 from postgrad.signals.faults import call_fault
 from postgrad.signals.phrases import Phrases
+from postgrad.signals.shell_lines import parse_line
 from postgrad.signals.shell_programs import WAITS, is_check, is_test_run, programs
 from postgrad.signals.silent import BROKEN_BY_EDIT, REFUSED_CALL, fails_in_text
 from postgrad.signals.wordings import (
@@ -48,11 +50,12 @@ _HOOK = re.compile(
     r"|permission to use .{0,300}has been denied|permission for this tool use was denied|hook (error|blocked)"
     r"|operation .{0,80} is not supported by this environment|(command|action|operation"
     r"|tool) .{0,80}(is )?(not allowed|forbidden|disallowed|blocked)"
-    r"|the user has (specified|configured) a rule)",
+    r"|the user has (specified|configured) a rule|\S+ reached[;,.:] refus(ed|ing))",
     re.IGNORECASE,
 )
 _UNASKED = re.compile(
-    r"\A\W*(claude requested permissions?|.{0,80}haven't granted (it|permission)|permission prompt|(requires|needs"
+    r"\A\W*(.{0,200}\bauto-denied\b|.{0,200}prompts? (is |are )?unavailable|[^\n]{0,200}\brequires? approval\b"
+    r"|claude requested permissions?|.{0,80}haven't granted (it|permission)|permission prompt|(requires|needs"
     r"|waiting for) (user )?approval"
     r"|approval (is )?required)",
     re.IGNORECASE,
@@ -69,7 +72,30 @@ _USAGE = Phrases(
     r"|no tests? (files? )?(found|ran|collected|match(ing|ed)?)|\bnot found\. (some|available|possible)\b",
     flags=re.IGNORECASE | re.MULTILINE,
 )
+# The target that the line names is not there.
+_NO_TARGET = Phrases(
+    r"failed to import test module: \S*[/\\]|no (?:such package|test target named|tests matching)",
+    r"task '[^'\n]+' not found|unknown target",
+)
+# There is nothing here to test, check or build: the place or the name is wrong.
+_NO_PROJECT = Phrases(
+    r"(?:could ?not|couldn['’]t|cannot|can['’]t|unable to) (?:find|locate|read|open) .{0,40}"
+    r"(?:\b[\w-]+\.(?:json|toml|mod|xml|gradle|lock|ya?ml)\b|project file|Gemfile)",
+    r"(?:not found|no such file) in (?:the )?(?:current|this) (?:working )?directory"
+    r"|in .{1,200} or any parent director",
+    r"does not appear to contain CMakeLists|no targets specified and no makefile|there is no POM"
+    r"|requires a project to execute|does not contain a (?:project|solution)|no project file",
+    r"(?:test )?(?:directory|folder|path|target|script|scheme) .{1,80} (?:was )?(?:not found|does(?: not|n't) exist)"
+    r"(?! in )",
+    flags=re.IGNORECASE,
+)
+# What was to be ended has ended.
+_OVER = re.compile(r"\b(?:is not running|already (?:completed|stopped|exited|finished|closed|killed))\b", re.IGNORECASE)
+_MAKES_FOLDER = re.compile(r"(?:create|make|mk)_?(?:dir|folder)", re.IGNORECASE)
+_IS_THERE = re.compile(r"\bEEXIST\b|\balready exists\b", re.IGNORECASE)
+_FIRST_WORDS = 300
 _SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
+_SHELLS = frozenset({"bash", "sh", "zsh", "shell", "terminal", "python", "node", "cmd", "powershell"})
 _NOT_FOUND = 127  # exit code of a shell without the program
 _COMMITS = re.compile(r"\b(?:commit|push|merge)\b")
 _CANNOT_OPEN = re.compile(r"\S*python\S*: can't open file ")
@@ -110,7 +136,7 @@ def judge(evidence: Evidence) -> Finding | None:
     finding = next((said for rule in RULES if (said := rule(evidence)) is not None), None)
     if finding is None or evidence.flagged or finding.rule.startswith(("cascade/", "hook/")):
         return finding
-    return msgspec.structs.replace(finding, rule="silent_failure/2")
+    return msgspec.structs.replace(finding, rule="silent_failure/3")
 
 
 def is_wait(evidence: Evidence) -> bool:
@@ -151,6 +177,10 @@ def invalid_call(evidence: Evidence) -> Finding | None:
     if unheard or (fault is not None and fault.kind == "missing_file"):
         probing = looks and not SUGGESTS.search(text[:2000])
         return Finding("invalid_call", "benign", "invalid_call/2") if probing else found
+    if tagged and _OVER.search(text[:_FIRST_WORDS]):
+        return Finding("invalid_call", "benign", "invalid_call/2")
+    if _MAKES_FOLDER.search(call.name) and _IS_THERE.search(text[:_FIRST_WORDS]):
+        return Finding("invalid_call", "benign", "invalid_call/2")
     if call_fault(call, evidence.tools) is not None or tagged:
         return found
     if fault is not None and (fault.kind != "wrong_type" or evidence.kind != "other") and not lacks(evidence):
@@ -162,6 +192,7 @@ def invalid_call(evidence: Evidence) -> Finding | None:
 def _is_tool_name(evidence: Evidence) -> bool:
     """The name of a tool was typed into the shell."""
     names = {tool.name.lower() for tool in evidence.tools} | {"str_replace_editor", "apply_patch", "applypatch"}
+    names -= _SHELLS
     unknown = evidence.line is not None and COMMAND_NOT_FOUND.search(evidence.outcome.output[:2000])
     return bool(unknown) and bool(names & set(evidence.programs))
 
@@ -173,13 +204,17 @@ def failed_run(evidence: Evidence) -> Finding | None:
         return None
     kind = "test_failed" if is_test_run(line) else "check_failed"
     if answers_no(evidence):
-        return Finding("no_match", "benign", "command/3")
-    if lacks(evidence):
-        return Finding(kind, "env", "test_failed/2")
+        return Finding("no_match", "benign", "command/4")
     said = evidence.outcome.output[:2000]
+    if (_NO_PROJECT.search(said) or _names_missing(evidence, said)) and not _counted(evidence):
+        return None
+    if _NO_TARGET.search(said):
+        return None
+    if lacks(evidence):
+        return Finding(kind, "env", "test_failed/3")
     if (_USAGE.search(said) or NO_RULE.search(said)) and not _counted(evidence):
         return None
-    return Finding(kind, "real", "test_failed/2")
+    return Finding(kind, "real", "test_failed/3")
 
 
 def _never_ran(evidence: Evidence) -> bool:
@@ -198,6 +233,16 @@ def _guessed_program(evidence: Evidence) -> bool:
     return evidence.outcome.code == _NOT_FOUND and NO_SUCH_FILE.search(output) is not None and not lacks(evidence)
 
 
+def _names_missing(evidence: Evidence, said: str) -> bool:
+    """`gcc nowhere.c`: the file that is missing is one that the line names, and no other failure hides behind it."""
+    if not NO_SUCH_FILE.possible(said):
+        return False
+    commands = parse_line(evidence.line or "").commands
+    words = [word for words in commands for word in words[1:] if "." in word and not word.startswith("-")]
+    rows = [row for row in said.splitlines() if NO_SUCH_FILE.search(row)]
+    return any(word in row and not re.search(rf"{re.escape(word)}:\d", row) for row in rows for word in words)
+
+
 def _counted(evidence: Evidence) -> bool:
     return re.search(r"\b\d+ (passed|failed|failures?|tests?|examples?)\b", evidence.outcome.output) is not None
 
@@ -206,17 +251,27 @@ def failed_command(evidence: Evidence) -> Finding | None:
     """Rule 7. Any other failure, minus searches without a match, probes, and what the environment lacks."""
     output = evidence.outcome.output
     if evidence.line is not None and stopped(evidence):
-        return Finding("tool_error", "benign", "command/3")
-    if runs_on(evidence):
-        return Finding("tool_error", "real", "command/3")
+        return Finding("tool_error", "benign", "command/4")
     if not slipped(evidence):
         if no_match(evidence) or looked_up(evidence):
-            return Finding("no_match", "benign", "command/3")
+            return Finding("no_match", "benign", "command/4")
         if probe(evidence) or merge_conflict(evidence):
-            return Finding("tool_error", "benign", "command/3")
-    if NOTHING_TO_DO.search(output[:2000]) and evidence.programs[:1] != ("create",):  # an agent's own command
-        return Finding("tool_error", "benign", "command/3")
-    return Finding("tool_error", "env" if lacks(evidence) else "real", "command/3")
+            return Finding("tool_error", "benign", "command/4")
+    if _has_nothing_to_do(output[:2000]) and evidence.programs[:1] != ("create",):  # an agent's own command
+        return Finding("tool_error", "benign", "command/4")
+    if lacks(evidence):
+        return Finding("tool_error", "env", "command/4")
+    return (
+        Finding("no_match", "benign", "command/4")
+        if is_absent(evidence)
+        else Finding("tool_error", "real", "command/4")
+    )
+
+
+def _has_nothing_to_do(output: str) -> bool:
+    """Somebody did it before; a complaint beside that must be about the same."""
+    complaints = [row for row in output.splitlines() if row.startswith(("error:", "fatal:"))]
+    return NOTHING_TO_DO.search(output) is not None and all(NOTHING_TO_DO.search(row) for row in complaints)
 
 
 RULES: tuple[Rule, ...] = (cascade, hook, invalid_call, failed_run, failed_command)

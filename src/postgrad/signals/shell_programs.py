@@ -30,8 +30,8 @@ SEARCHES = _names(
 """What says "no" with its exit code; of some programs only one subcommand or option does."""
 PROBES = _names(
     """
-    ls, du, cat, test, [, [[, stat, file, dir, open, find_file, search_file, search_dir, get-item, get-childitem,
-    get-content, gc, test-path
+    grep, egrep, fgrep, rg, ag, diff, cmp, ls, du, cat, head, tail, wc, nl, less, find, tree, test, [, [[, stat,
+    file, dir, open, find_file, search_file, search_dir, get-item, get-childitem, get-content, gc, test-path
     """
 )
 WAITS = frozenset(["sleep", "wait", "start-sleep", "timeout"])
@@ -80,6 +80,15 @@ _CHECKERS = _any(
     buf generate, buf build, twine check, poetry check, prisma validate, prisma generate
     """
 )
+FORMATTERS = frozenset(["prettier", "black", "isort", "fmt", "format"])
+LINTERS = _names(
+    """
+    ruff, black, isort, eslint, biome, oxlint, prettier, flake8, pylint, golangci-lint, rubocop, stylelint, shellcheck,
+    yamllint, markdownlint, ansible-lint, actionlint, sqlfluff, tflint, swiftlint, htmlhint, codespell, cspell, bandit,
+    hadolint, ktlint, credo, lint, fmt, format, clippy
+    """
+)
+"""Checkers that look at each file by itself."""
 _COMPILERS = _any(
     r"""
     gcc, g\+\+, cc, c\+\+, clang, clang\+\+, javac, rustc, kotlinc, scalac, ghc, csc, cmake, ninja, meson, msbuild,

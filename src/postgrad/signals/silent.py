@@ -41,6 +41,7 @@ SUMMARY = Phrases(
     # compilers and checkers, by code or by place
     rf"\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b|^error(?:\[E\d+\])?: ",
     rf"[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?{ERROR_WORD}\b|^error: could not compile",
+    rf"^\S+: (?:fatal )?{ERROR_WORD}: |^\[(?:ERROR|FATAL)\] |^ERROR: ",
     # builds and programs that ended
     r"^(?:npm|yarn|pnpm) ERR!|^npm error|^(?:g?make)(?:\[\d+\])?: \*\*\* |^CMake Error|ninja: build stopped",
     r"BUILD FAILED|Build failed|Compilation failed|Failed to compile",
@@ -57,7 +58,10 @@ _CRASH = Phrases(
     r"^Traceback \(most recent call last|^(?:\w+\.)*\w+(?:Error|Exception): |^\*\* \(\w+",
     r"^Exception in thread|^Unhandled|^Uncaught |^panic: |^thread '.{0,80}' panicked",
     r"^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)|^\+ CategoryInfo\s+: ",
+    r"^Error (?:from server|response from daemon)\b",
     r"Segmentation fault|\(core dumped\)",
+    r"^Expecting (?:property name|value|'.' delimiter)\b.* line \d+ column|^.{1,200} at (?:-e"
+    r"|\S+\.p[lm]) line \d+\.$",
     # the word "error" where a program puts it
     rf"^(?:fatal|error): |^E: |^ERROR: |^{ERROR_WORD}\s?[:：]|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b",
     r"^Error (?:opening|parsing|reading|writing|loading|while|occurred)\b|^(?:Syntax|Parse) error",
@@ -67,14 +71,25 @@ _CRASH = Phrases(
 """How a program of any sort ends badly, in one of its lines."""
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
 _SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
+_GIT_COMPLAINT = re.compile(
+    r"^(?:fatal|error)\s?[:：] |^merge: .* - not something we can merge|^There is no tracking information for",
+    re.MULTILINE,
+)
+# Programs that do not begin with their name.
+_UNNAMED_COMPLAINTS = {
+    "jq": re.compile(r"^parse error: .* at line \d+, column \d+$", re.MULTILINE),
+    "rg": re.compile(r"^regex parse error:$|^[^:\n]+: No such file or directory \(os error 2\)$", re.MULTILINE),
+    "openssl": re.compile(r"^(?:Could not|Unable to|unable to|Can't) (?:open|read|load|find)\b", re.MULTILINE),
+}
 _OWN_WORDS = re.compile(
     r"can(?:not|'t|’t)|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|unexpected|missing|is a directory"
-    r"|not a |no matches"
+    r"|not a |no matches|omitting|not specified"
     rf"|bad |syntax|requires|denied|failed|not found|not allowed|\b{ERROR_WORD}\b",
     re.IGNORECASE,
 )
 _CELL = re.compile(
-    r"^-{40,}[ \t]*\n\w+(?:Error|Exception)\b|^Traceback \(most recent call last|^[ \t]*(?:Syntax|Indentation)Error: ",
+    r"^-{40,}[ \t]*\n\w+(?:Error|Exception)\b|^Traceback \(most recent call last|^[ \t]*(?:Syntax"
+    r"|Indentation)Error: ",
     re.M,
 )
 _RAISED_ALONE = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): [^\n]{1,400}")  # all that the cell gave
@@ -92,7 +107,7 @@ _CELL_EDIT = re.compile(
 )
 REFUSED_CALL = re.compile(
     r"\A\W*(?:error\W+)?(?:patch rejected|resources?/\w+ failed: |apply_?patch verification failed"
-    r"|unsupported call|no exact match found"
+    r"|your command .{0,200} is not executed|unsupported call|no exact match found"
     r"|failed to parse (?:function )?arguments|your (?:proposed )?edit (?:has introduced|was not applied|could not)"
     r"|no replacement was performed|the arguments provided to the tool are invalid|invalid (?:tool|function) call)",
     re.IGNORECASE,
@@ -127,7 +142,14 @@ BROKEN_BY_EDIT = re.compile(
 _BARE_TAG = re.compile(r"</?[\w-]+>")
 _HARNESS_ROW = re.compile(r"\W*(?:the |last |command|execution|process|tool|error|bash|shell|timed out)", re.IGNORECASE)
 _ABOUT_ARGUMENTS = re.compile(r"\b(?:json|arguments?|parameters?|pars(?:e|ed|ing)|malformed)\b", re.IGNORECASE)
-_SHORT, _FIRST_WORDS = 600, 200
+_MISUSE = re.compile(
+    r"(?:\S+: )?(?:\S+: )?(?:unknown|invalid|unrecogni[sz]ed|illegal|ambiguous) (?:predicate|option|argument|flag"
+    r"|switch|command"
+    r"|subcommand)\b|\S+: (?:missing|extra|too (?:many|few)) (?:\w+ )?(?:operand|argument|option)s?\b|usage: ",
+    re.IGNORECASE,
+)
+_ASKS_FOR_HELP = re.compile(r"(?:^|\s)(?:-h|--help|help|-\?|man)(?:\s|$)")
+_SHORT, _FIRST_WORDS, _FEW_ROWS = 600, 200, 4
 _EDGE = 6000
 
 
@@ -175,9 +197,17 @@ def _shell(evidence: Evidence) -> bool:
         return True
     if code is None and _killed(output):
         return True
+    if _only_misused(line, output):
+        return True
     if not parse_line(line).loses_code and (code == 0 or evidence.result.is_error is False):
         return False
     return failed_summary(line, output) or _complains(evidence, _edges(output))
+
+
+def _only_misused(line: str, output: str) -> bool:
+    """All that came is a program's complaint about its own arguments, whatever the exit code behind a script."""
+    rows = output.strip().splitlines()
+    return 0 < len(rows) <= _FEW_ROWS and _MISUSE.match(rows[0]) is not None and not _ASKS_FOR_HELP.search(line)
 
 
 def _killed(output: str) -> bool:
@@ -206,7 +236,11 @@ def _own_command(evidence: Evidence) -> bool:
 def _own_complaint(names: tuple[str, ...], line: str, output: str) -> bool:
     """`grep: x: No such file or directory`: a program of the line complains in its own name."""
     starts = tuple(f"{name}: " for name in {*names, *_RUN_BY_FIND.findall(line)})
-    if "git" in names and re.search(r"^(?:fatal|error)\s?[:：] ", output, re.MULTILINE):
+    by_git = any(words[0] == "git" for words in parse_line(line).commands)
+    shown = "git" not in names  # `git show` shows what others wrote; it complains in its first row
+    if by_git and (_GIT_COMPLAINT.match(output) if shown else _GIT_COMPLAINT.search(output)):
+        return True
+    if any(pattern.search(output) for name, pattern in _UNNAMED_COMPLAINTS.items() if name in names):
         return True
     if not starts:
         return False

@@ -17,7 +17,7 @@ class Site(msgspec.Struct, frozen=True, omit_defaults=True):
         trace: id of the trace.
         step: index of the step whose action is to blame; a hint belongs before it.
         kind: tool_error, no_match, invalid_call, test_failed, check_failed, hook_block, reject, interrupt, correction,
-            undo, user_edit, no_effect, repro_failed, cascade, or a verifier's error kind.
+            undo, user_edit, no_effect, repaired, repro_failed, cascade, or a verifier's error kind.
         verdict: whose fault it is; see `LEARNABLE`.
         rule: name and version of the rule that decided.
         record: raw record number of the evidence, -1 where the source has none.

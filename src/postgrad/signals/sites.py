@@ -11,7 +11,7 @@ Eleven rules in order, first match wins; each site names the rule and its versio
      7  command          any other failure, minus searches, probes and what the environment lacks
      8  silent_failure   rules 5 to 7 where no flag tells, by the result's own words
      9  repeat           the same call failed before: an excuse holds once
-    10  correction       the user takes back a finished answer (`user_followup`), or edits it (`user_correction`)
+    10  correction       the user objects to a finished answer, takes it back, or edits it
     11  outcome          the end of the whole run: no site of its own, a number on each site
 
 A verifier's word on a single step is a site too (`verifier`). Every failed result gets a site with a verdict, so that a
@@ -24,6 +24,7 @@ import msgspec
 
 from postgrad.core.message import ToolCall
 from postgrad.core.trace import Feedback, Step, Trace
+from postgrad.signals.aftermath import reconsider
 from postgrad.signals.corrections import user_edit
 from postgrad.signals.decisions import follow_up, is_refusal, verdict_on_refusal
 from postgrad.signals.edits import edit_at_fault
@@ -33,6 +34,7 @@ from postgrad.signals.evidence import Evidence
 from postgrad.signals.faults import call_fault
 from postgrad.signals.history import History
 from postgrad.signals.recoveries import find_recovery
+from postgrad.signals.repairs import find_repaired
 from postgrad.signals.repeats import mark_repeats
 from postgrad.signals.rules import Finding, judge
 from postgrad.signals.site import LEARNABLE, Site
@@ -50,6 +52,8 @@ def find_sites(trace: Trace) -> list[Site]:
     found: list[Site] = []
     for step in trace.steps:
         sites = _call_sites(history, step)
+        if not sites:
+            sites = _repaired(history, step)
         if not any(site.kind == "invalid_call" for site in sites):
             sites += _verifier_sites(trace, step)
         sites += event_sites(history, step, sites)
@@ -112,6 +116,7 @@ def _judged(history: History, step: Step, evidence: Evidence, finding: Finding) 
     site = _site(history, step, evidence, finding)
     if finding.verdict == "real" and finding.kind in ("test_failed", "check_failed", "tool_error"):
         site = _blamed(history, step, evidence, site)
+    site = reconsider(history, step, evidence, site)
     return msgspec.structs.replace(site, recovery_step=find_recovery(history, step, evidence.call))
 
 
@@ -159,7 +164,7 @@ def _refusal(history: History, step: Step, evidence: Evidence) -> Site:
 def _edited_by_user(history: History, step: Step, evidence: Evidence) -> list[Site]:
     """The user accepted an edit, but not as it was: the best correction there is."""
     words = user_edit(evidence.text) if evidence.kind == "edit" else ""
-    finding = Finding("user_edit", "user_correction", "correction/2")
+    finding = Finding("user_edit", "user_correction", "correction/3")
     return [msgspec.structs.replace(_site(history, step, evidence, finding), text=words)] if words else []
 
 
@@ -167,7 +172,16 @@ def _without_effect(history: History, step: Step, evidence: Evidence) -> list[Si
     """An edit that changed nothing, which no flag and no complaint tells."""
     if not without_effect(history, evidence):
         return []
-    return [_site(history, step, evidence, Finding("no_effect", "real", "silent_failure/2"))]
+    return [_site(history, step, evidence, Finding("no_effect", "real", "silent_failure/3"))]
+
+
+def _repaired(history: History, step: Step) -> list[Site]:
+    """A mistake that only the next steps show, by making the same thing again."""
+    found = find_repaired(history, step)
+    if found is None:
+        return []
+    site = _site(history, step, found.shown_by, Finding("repaired", "real", "silent_failure/3"))
+    return [msgspec.structs.replace(site, step=found.step)]
 
 
 def _follow_ups(history: History, step: Step) -> list[Site]:
@@ -175,7 +189,7 @@ def _follow_ups(history: History, step: Step) -> list[Site]:
     if found is None:
         return []
     words, record = found
-    return [Site(history.trace.id, step.index, "correction", "user_followup", "correction/2", record, words)]
+    return [Site(history.trace.id, step.index, "correction", "user_correction", "correction/3", record, words)]
 
 
 def _verifier_sites(trace: Trace, step: Step) -> list[Site]:

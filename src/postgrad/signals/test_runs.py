@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from postgrad.core.trace import Step
+from postgrad.signals.commands import edited_files
 from postgrad.signals.edits import (
     BROKEN,
     FRAMES,
@@ -27,13 +28,11 @@ from postgrad.signals.history import History
 from postgrad.signals.rules import Verdict
 from postgrad.signals.shell_programs import is_test_run
 
-_REPRODUCES = re.compile(
-    r"\brepro(?:duce\w*|duction|_?\d*)?(?=[\W_\d]|$)|(?<=[_\-/])repro\w*|\brepro\w*", re.IGNORECASE
-)
+_REPRODUCES = re.compile(r"(?:\b|(?<=[_\-/]))repro(?:duc\w*|[_-]?\d*|[_-]\w*)?(?![a-zA-Z])", re.IGNORECASE)
 # What the model says before it runs a command that is to fail.
 _MEANS_TO_SHOW = re.compile(
-    r"\A\W*(?:\w+\W+){0,8}?(?:reproduc(?:e|ing|es)"
-    r"|(?:see|watch|confirm|show|verify|check) (?:\w+ ){0,4}?(?:bug|fails?|failing|breaks|crash(?:es)?|is broken))\b",
+    r"\A[^\n]{0,400}?\breproduc(?:e|ing|es)\b|\A\W*(?:\w+\W+){0,12}?(?:(?:see|watch|confirm|show|verify"
+    r"|check) (?:\w+ ){0,4}?(?:bug|fails?|failing|breaks|crash(?:es)?|is broken))\b",
     re.IGNORECASE,
 )
 _NEVER_SHOWN = re.compile(
@@ -48,7 +47,8 @@ _CRASHES = re.compile(
 )
 _INLINE = re.compile(r"\s-(?:c|e|r|-eval)\b|<<|/tmp/")
 _FAILURE = re.compile(
-    r"\b(?:seg-?fault\w*|crash\w*|fail(?:s|ed|ing|ure)?|throws?|panics?|hangs?|broken|bugs?|traceback|exceptions?|errors?)\b",
+    r"\b(?:seg-?fault\w*|crash\w*|fail(?:s|ed|ing|ure)?|throws?|panics?|hangs?|broken|bugs?|traceback|exceptions?"
+    r"|errors?)\b",
     re.IGNORECASE,
 )
 _LONGEST = 4000  # characters of the user's words
@@ -65,7 +65,7 @@ def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdi
         return ("real" if _broken_itself(text) else "expected"), step
     if not edits:
         return "benign", step
-    if is_test_run(line) and _test_first(edits, line):
+    if is_test_run(line) and (_test_first(edits, line) or _code_made_it_pass(history, evidence, edits, step)):
         return "expected", step
     return "real", blamed(edits, text)
 
@@ -111,3 +111,18 @@ def _test_first(edits: list[Edit], line: str) -> bool:
     named = all(names_file(line, edit.name) for edit in edits)
     whole = all(TEST_FILE.search(edit.path) for edit in edits)
     return edits[0].creates and (named or whole)
+
+
+def _code_made_it_pass(history: History, evidence: Evidence, edits: list[Edit], step: int) -> bool:
+    """Only tests were touched since the last pass, and the next edits, of code alone, made the very same run pass."""
+    if not all(TEST_FILE.search(edit.path) for edit in edits):
+        return False
+    changed = False
+    for _, other in history.answered(after=step):
+        paths = edited_files(other.call)
+        if any(TEST_FILE.search(path) for path in paths):
+            return False
+        changed = changed or bool(paths)
+        if other.line == evidence.line and history.succeeded(other):
+            return changed
+    return False

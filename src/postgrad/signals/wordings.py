@@ -13,7 +13,7 @@ from postgrad.signals.phrases import Phrases
 
 COMMAND_NOT_FOUND = Phrases(
     r"command not found",
-    r"^\S*sh: (?:line )?\d+: .{1,80}: not found$",
+    r"^\S+: (?:line )?\d+: .{1,80}: not found$",
     r"is not recognized as (?:an internal|(?:a|the) name of a)",
     r"(?:Kommando|Befehl) nicht gefunden",
     r"commande (?:introuvable|inconnue)",
@@ -55,7 +55,8 @@ NO_SUCH_FILE = Phrases(
     r"|não existe",
     r"file o directory non esistente|impossibile trovare il (?:percorso|file)|non esiste",
     r"нет такого файла|не удается найти (?:путь|указанный файл)|не существует",
-    r"没有那个文件或目录|沒有此一檔案或目錄|找不到路径|找不到路徑|找不到檔案|找不到文件|文件不存在|檔案不存在|系统找不到指定的",
+    r"没有那个文件或目录|沒有此一檔案或目錄|找不到路径|找不到路徑|找不到檔案|找不到文件|文件不存在|檔案不存在"
+    r"|系统找不到指定的",
     r"そのようなファイルやディレクトリは|パス.{0,200}(?:が)?見つかりません|ファイルが見つかりません|存在しません",
     r"그런 파일이나 디렉터리가 없|경로.{0,100}찾을 수 없|파일을 찾을 수 없|존재하지 않",
     r"nie ma takiego pliku|bestand of map bestaat niet|böyle bir dosya ya da dizin yok",
@@ -115,8 +116,10 @@ NETWORK_DOWN = Phrases(
     r"|remote name could not be resolved|unable to verify the (?:first|leaf) certificate|GOPROXY=off"
     r"|lost connection to|server has gone away|connection (?:was )?(?:lost|closed|dropped)\b|upstream connect error"
     r"|socket hang up|error (?:when |while )?(?:performing|making|sending) (?:the |a )?request",
-    r"\b(?:api|service|server|cluster|endpoint|backend) (?:is )?(?:not|currently not) (?:available|reachable|ready)\b",
-    r"tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
+    r"\b(?:api|service|server|cluster|endpoint|backend) (?:is )?(?:not|currently not) (?:available|reachable"
+    r"|ready)\b",
+    r"\A\W*(?:error\W+)?not connected\W*\Z|\b(?:browser|profile|device|simulator) is already in use"
+    r"|tls handshake|ssl(?:error| certificate problem|_error)|certificate verify failed|proxy ?error"
     r"|max retries exceeded|certificate (?:has expired|is not (?:yet )?valid)|self[- ]signed certificate",
     r"unable to locate package|some index files failed to download|unable to fetch some archives",
     r"is the server running (?:locally|on)|(?:could not|can(?:not|'t)) connect to (?:server|host|the|\w+ server"
@@ -135,7 +138,8 @@ BUSY_OR_LIMITED = Phrases(
     r"overloaded\W{1,3}529\b|\b529\b.{0,20}overloaded|too[ _]?many[ _]?requests|overloaded_error"
     r"|rate[ _-]?limit(?:ed|ing)?\b.{0,40}(?:exceed|reach|hit|error|retry)"
     r"|quota (?:exceeded|exhausted)",
-    r"rate_limit_(?:error|exceeded)|\brate_?limited\b|resource_exhausted|service[ _]unavailable|\bconflict_error\b"
+    r"\b(?:hit|reached|exceeded) your (?:\w+ ){0,2}limit\b|due to an api error"
+    r"|rate_limit_(?:error|exceeded)|\brate_?limited\b|resource_exhausted|service[ _]unavailable|\bconflict_error\b"
     r"|server (?:is )?overloaded"
     r"|encountered an (?:unexpected|internal) (?:condition|error)"
     r"|insufficient_quota",
@@ -154,12 +158,14 @@ TIMED_OUT = Phrases(
 )
 
 MISSING_SYSTEM_PART = Phrases(
-    r"cannot open shared object file|error while loading shared libraries|no space left on device|disk quota exceeded",
+    r"cannot open shared object file|error while loading shared libraries|no space left on device"
+    r"|disk quota exceeded",
     r"cannot allocate memory|out of memory|heap out of memory|too many open files|read-only file system",
     r"could not find a package configuration file|by not providing \"find\w+\.cmake\"|could not load cache",
     r"was not found in the pkg-config|fatal error: \S+\.h(?:pp)?: |cannot find -l\w|library not found for -l"
     r"|ld: library",
-    r"requires? elevation|run as administrator|elevated (?:permissions|privileges)|cannot open \S+ service on computer"
+    r"requires? elevation|run as administrator|elevated (?:permissions|privileges)"
+    r"|cannot open \S+ service on computer"
     r"|no (?:connected )?devices?(?:/emulators)?(?: (?:found|attached|connected)|!)",
     r"\bE40[13]\b|403 Forbidden - (?:GET|PUT)|blocked by (?:\w+ ){0,2}(?:proxy|firewall)",
     r"unable to find utility|executable file not found in",
@@ -180,5 +186,15 @@ MISSING_SYSTEM_PART = Phrases(
     r"|(?:missing|insufficient)[ _](?:scope|permissions?)\b|network restrictions|command '\S+' failed: no such file"
     r"|token (?:has |is |was )?expired|expired ?token|credentials? (?:have |has |are |is )?expired|no credential"
     r"|(?:could not|unable to|cannot) (?:load|find|locate) (?:\w+ ){0,2}credentials"
-    r"|cannot open display",
+    r"|cannot open display|(?:no|find) (?:existing |active |valid )?(?:credentials?|account)\b.{0,40}(?:found"
+    r"|selected|configured|source)"
+    r"|active account selected|\bAccessDenied(?:Exception)?\b|is not authorized to perform|not a (?:terminal|tty)\b"
+    r"|inappropriate ioctl"
+    r"|unrecognized arguments: (?:\S+ )*--?(?:cov\S*|n|timeout|asyncio-mode|reruns|html|dist|benchmark\S*|ds)\b"
+    r"|\(Forbidden\): |this is not the tsc command|docker daemon socket|not been booted with systemd"
+    r"|could not open lock file"
+    r"|could not get lock|unable to acquire the dpkg"
+    r"|ensurepip is not available"
+    r"|bubblewrap|\bsandbox(?:ed)?\b.{0,60}(?:denied|not permitted|blocked|restrict)|seccomp|CAP_\w+"
+    r"|kvm (?:is )?not available",
 )

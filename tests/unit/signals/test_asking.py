@@ -71,15 +71,14 @@ def test_a_merge_that_leaves_conflicts_is_no_mistake(command: str, text: str, ex
 @pytest.mark.parametrize(
     ("command", "text", "expected"),
     [
-        ("npm run dev", "Command timed out after 2m 0.0s\n> vite\n  Local:   http://localhost:5173/", "real"),
-        ("flask run", "Command timed out after 60s\n * Running on http://127.0.0.1:5000", "real"),
+        ("npm run dev", "Command timed out after 2m 0.0s\n> vite\n  Local:   http://localhost:5173/", "env"),
+        ("flask run", "Exit code 143\n * Running on http://127.0.0.1:5000", "benign"),
+        ("flask rnu", "Exit code 2\nError: No such command 'rnu'.", "real"),
         ("timeout 60 flask run", "Command timed out after 60s\n * Running on http://127.0.0.1:5000", "env"),
         ("./crunch", "Command timed out after 2m 0.0s\ncompiling a.c", "env"),
     ],
 )
-def test_a_server_in_the_foreground_is_a_mistake_and_a_slow_command_is_none(
-    command: str, text: str, expected: str
-) -> None:
+def test_a_harness_that_loses_its_patience_blames_nobody(command: str, text: str, expected: str) -> None:
     assert judged(bash(command), text, True) == f"tool_error {expected}"
 
 
@@ -180,6 +179,14 @@ def test_what_the_place_lacks(command: str, text: str) -> None:
 )
 def test_answers_that_are_a_list_of_errors(text: str, expected: str) -> None:
     assert judged(call("create_record", {"object": "Task"}), text, None) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [("get_logs", "none"), ("getDiagnostics", "none"), ("browser_console", "none"), ("login", "tool_error real")],
+)
+def test_errors_that_were_asked_for(tool: str, expected: str) -> None:
+    assert judged(call(tool, {"service": "web"}), "Error: cannot read x of undefined", None) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", "invalid_call real"), ("3 rows", "none")])

@@ -114,3 +114,13 @@ def test_gold_hints_give_the_answer_and_have_their_own_name() -> None:
     right = act(call("get_weather", {"days": 2, "city": "Rome"}))
     assert gold_hint(right) == 'The right call is get_weather({"city":"Rome","days":2}).'
     assert gold_hint(Message.of("assistant", "No tool fits.")) == "The right answer is: No tool fits."
+
+
+@pytest.mark.parametrize(("undone", "begins"), [(False, "The user's view of this"), (True, "The user would take this")])
+def test_the_hint_for_an_objection_is_what_the_user_said(begins: str, *, undone: bool) -> None:
+    builder = TraceBuilder().step(act(Text("Done.")))
+    builder = builder.event("command", "/undo") if undone else builder
+    hint = hint_of(builder.event("user_text", "you forgot the header").step(act(Text("Well."))))
+    assert hint is not None
+    assert hint.startswith(begins)
+    assert hint.endswith(": you forgot the header")

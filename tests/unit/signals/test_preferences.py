@@ -198,7 +198,10 @@ def test_recovery_pair_stands_in_the_context_of_the_failure() -> None:
 
 
 def test_the_same_call_that_worked_later_teaches_nothing() -> None:
-    trace = recovered("git push", "git push").build()
+    """The first commit in between is what helped."""
+    builder = TraceBuilder().step(act(bash("git push", "c0")), [("Exit code 1\nerror: src refspec main", True)])
+    builder.step(act(bash("git commit -m x", "c1")), [("1 file changed", False)])
+    trace = builder.step(act(bash("git push", "c2")), [("pushed", False)]).build()
     assert [made.dropped for made in build_recoveries(trace, find_sites(trace))] == ["same_call_worked_later"]
     alone = TraceBuilder().step(act(bash("git push")), [("Exit code 1\nfatal", True)]).build()
     assert [made.dropped for made in build_recoveries(alone, find_sites(alone))] == ["not_recovered"]

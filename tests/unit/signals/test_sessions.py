@@ -167,7 +167,7 @@ def test_an_edit_without_a_word_stands_out_among_edits_that_speak() -> None:
     builder = (
         TraceBuilder().step(edit("a.py", "c0"), OK).step(edit("b.py", "c1"), OK).step(edit("c.py", "c2"), [("", None)])
     )
-    assert (only(builder).kind, only(builder).rule, only(builder).step) == ("no_effect", "silent_failure/2", 2)
+    assert (only(builder).kind, only(builder).rule, only(builder).step) == ("no_effect", "silent_failure/3", 2)
     quiet = TraceBuilder().step(edit("a.py", "c0"), [("", None)]).step(edit("b.py", "c1"), [("", None)])
     assert find_sites(quiet.build()) == []
 
@@ -244,7 +244,7 @@ def test_a_repeat_is_the_same_call_and_the_same_kind_of_failure() -> None:
 def test_words_that_take_back_a_finished_answer_are_a_follow_up(words: str) -> None:
     builder = TraceBuilder().step(act(bash("make", "c0")), OK).event("user_text", words)
     site = only(builder)
-    assert (site.kind, site.verdict, site.rule, site.text) == ("correction", "user_followup", "correction/2", words)
+    assert (site.kind, site.verdict, site.rule, site.text) == ("correction", "user_correction", "correction/3", words)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +266,8 @@ def test_other_words_are_no_correction(words: str) -> None:
 def test_an_undo_is_a_strong_no_even_without_words() -> None:
     builder = TraceBuilder().step(act(bash("make", "c0")), OK).event("command", "/undo").event("command", "/undo")
     assert (only(builder).kind, only(builder).verdict) == ("undo", "user_stop")
+    builder.event("user_text", "keep the old names")
+    assert (only(builder).verdict, only(builder).text) == ("user_correction", "keep the old names")
 
 
 # Rule 11: the outcome
@@ -284,7 +286,7 @@ def test_every_rule_names_itself_with_a_version() -> None:
         act(bash("a", "c0"), bash("b", "c1")), [("Exit code 1\nx: bad", True), (REFUSED, True)]
     )
     builder.step(edit("a.py", "c2"), OK).step(act(bash("pytest", "c3")), FAILS)
-    assert [site.rule for site in find_sites(builder.build())] == ["command/3", "user_decision/2", "test_failed/2"]
+    assert [site.rule for site in find_sites(builder.build())] == ["command/4", "user_decision/2", "test_failed/3"]
 
 
 def test_texts_of_a_megabyte_are_judged_by_their_ends() -> None:

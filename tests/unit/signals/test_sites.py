@@ -194,7 +194,7 @@ def test_a_failure_behind_a_pipe_is_found_by_its_words_and_vouches_for_nothing()
     builder.step(act(bash("mix test 2>&1 | tail -2", "c1")), [("65 tests, 11 failures", False)])
     builder.step(act(bash("mix test", "c2")), [("Exit code 2\n65 tests, 11 failures", True)])
     hidden, open_ = find_sites(builder.build())
-    assert (hidden.kind, hidden.verdict, hidden.rule, hidden.step) == ("test_failed", "real", "silent_failure/2", 0)
+    assert (hidden.kind, hidden.verdict, hidden.rule, hidden.step) == ("test_failed", "real", "silent_failure/3", 0)
     assert (open_.verdict, open_.step) == ("real", 0)
 
 

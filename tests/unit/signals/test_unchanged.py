@@ -43,3 +43,22 @@ def test_an_edit_after_which_the_file_cannot_be_parsed(problem: str, found: list
     )
     write = call("write_to_file", {"path": "a.ts", "content": "x"})
     assert [site.kind for site in find_sites(TraceBuilder().step(act(write), [(text, None)]).build())] == found
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "code", "found"),
+    [
+        ("sed -i 's/databse/database/' a.txt && cat a.txt", "2 rows", 0, ["no_effect real"]),
+        ("sed -i 's/databse/database/' a.txt && cat a.txt", "the database", 0, []),
+        ("sed -i 's/databse/database/' a.txt && cat b.txt", "2 rows", 0, []),
+        ("sed -i 's/databse/database/' a.txt && head -2 a.txt", "2 rows", 0, []),  # a part of the file
+        ("sed -i 's/\\(d\\)atabse/\\1atabase/' a.txt && cat a.txt", "2 rows", 0, []),
+        ("cd /w && sed -i 's/port = 1/port = 2/' a.ini && grep port a.ini", "", 1, ["no_match real"]),
+        ("sed -i 's/port = 1/port = 2/' a.ini && grep host a.ini", "", 1, ["no_match benign"]),
+        ("sed 's/port = 1/port = 2/' a.ini && grep port a.ini", "", 1, ["no_match benign"]),
+    ],
+)
+def test_a_substitution_of_which_the_same_line_shows_nothing(line: str, text: str, code: int, found: list[str]) -> None:
+    result = (f"Exit code {code}\n{text}", True) if code else (text, False)
+    sites = find_sites(TraceBuilder().step(act(bash(line)), [result]).build())
+    assert [f"{site.kind} {site.verdict}" for site in sites] == found

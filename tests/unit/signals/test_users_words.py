@@ -49,6 +49,11 @@ def test_go_on_after_a_refusal_is_only_a_stop(words: str) -> None:
     assert after_refusal(words) == ("user_stop", "")
 
 
+@pytest.mark.parametrize("words", ["what does this command do?", "how does the cache work?", "there is another bug"])
+def test_words_after_a_refusal_that_ask_or_turn_to_another_matter_correct_nothing(words: str) -> None:
+    assert after_refusal(words) == ("user_followup", words)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -59,7 +64,7 @@ def test_go_on_after_a_refusal_is_only_a_stop(words: str) -> None:
     ],
 )
 def test_words_that_take_a_finished_answer_back(words: str) -> None:
-    assert after_answer(words) == ["user_followup"]
+    assert after_answer(words) == ["user_correction"]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +90,29 @@ def after_answer(words: str) -> list[str]:
     """Verdicts after an answer that ended its turn."""
     trace = TraceBuilder().step(act(Text("Done."))).event("user_text", words).step(act(Text("Well."))).build()
     return [site.verdict for site in find_sites(trace)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("aborted by user after 12.3s", ""), ("Tool execution aborted", ""), ("The user chose not to run this", "")),
+        *(
+            ("Permission to run this was denied by the user", ""),
+            ("用户拒绝了此操作", ""),
+            ("User dismissed the prompt", ""),
+        ),
+        ("Command execution was rejected by the user. Reason: too dangerous", "too dangerous"),
+        ("Rejected by user with reason: use ls instead", "use ls instead"),
+        ("User has rejected your plan: make it simpler", "make it simpler"),
+    ],
+)
+def test_how_applications_tell_a_refusal(text: str, expected: str) -> None:
+    (site,) = find_sites(TraceBuilder().step(act(call("run", {"x": 1})), [(text, True)]).build())
+    assert (site.kind, site.verdict) == ("reject", "user_correction" if expected else "user_stop")
+    assert site.text == expected
+
+
+def test_what_the_users_settings_deny_is_no_decision() -> None:
+    denied = [("This was denied by the user's settings", True)]
+    (site,) = find_sites(TraceBuilder().step(act(call("run", {"x": 1})), denied).build())
+    assert site.kind != "reject"

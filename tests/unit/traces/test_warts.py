@@ -189,7 +189,7 @@ def test_w35_failures_and_corrections_in_other_languages(tmp_path: Path) -> None
     file.user("不对，还是没有推送")
     file.assistant("m3", text("再来"))
     sites = find_sites(only(file.write(tmp_path / "s.jsonl")))
-    assert [(site.step, site.verdict) for site in sites] == [(0, "real"), (1, "user_followup")]
+    assert [(site.step, site.verdict) for site in sites] == [(0, "real"), (1, "user_correction")]
 
 
 def test_w36_secrets_go_wherever_they_stand_and_look_alikes_stay() -> None:

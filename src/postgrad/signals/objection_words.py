@@ -1,0 +1,293 @@
+"""The words of objections, by what they do and by language: a table that `objections` searches with.
+
+What a user says against finished work does one of a few things in any language: it blames ("you deleted"), says that
+things are as before ("still", "the same error"), or what is missing now, tells what had been wanted, wants it back as
+it was, asks in disbelief, contrasts ("this, not that"), concedes ("better, but"). Words of one class stand together,
+so that a language that lacks them is seen. Latin and Cyrillic words are matched whole; Chinese and Japanese have no
+bounds to ask for.
+"""
+
+from __future__ import annotations
+
+BLAMES: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"you(?:['’]ve| have| just|r)? (?:forgot\w*|missed|broke\w*|removed|deleted|ignored|dropped|lost|skipped"
+        r"|overw\w+|hard-?coded|hallucinated|invented|made (?:that|it|this) up|confus\w+|mixed|messed|screwed"
+        r"|duplicated|misread|misunder\w+|misspelled|assumed|guessed|overcomplicat\w+|over-?engineer\w+|reverted"
+        r"|renamed|replaced|rewrote|commented|hid|truncated|repeated|contradict\w+|reintroduced|undid|swapped"
+        r"|reversed|copied|left (?!off|it))(?! (?:it|this|that)?,? (?:good|great|nicely))",
+        r"you(?:['’]re| are|r| were) (?:\w+ )?(?:confus|mix|overcomplicat|overengineer|ignor|miss|forget|assum"
+        r"|guess|repeat|break|us|call|contradict|hallucinat|overthink|go)ing",
+        r"you(?:['’]re| are) (?:still |completely |totally |just )?(?:wrong|mistaken|not (?:listening|following"
+        r"|reading|using))",
+        r"you (?:did|have|were|are|do|had)(?: not|n['’]?t)(?! (?:need|have to|mention|worry|been|yet))|you (?:only"
+        r"|just) (?!need|have to|want)\w+(?:ed|t)\b",
+        r"you (?:used|put|added|changed|created|called|edited|set|made|named|placed|moved|counted|picked|took"
+        r"|pushed|committed|installed) (?:\w+ ){0,4}(?:wrong|without|twice|instead|although|even though|again|but"
+        r"|when i|which i)",
+        r"(?:the )?(?:\w+ ){0,2}you (?:added|wrote|made|created|put|introduced|changed) (?:is|are|was|were|does|do"
+        r"|did|has|have|fails?|breaks?)",
+        r"(?:it|that|this|your (?:change|code|fix|edit|script|version)) (?:just |now )?(?:deleted|removed|overwrote"
+        r"|broke|wiped|killed|ruined|messed|dropped|lost|duplicated|doubled|hid)|(?<=\A)you (?:\w+ly )?(?!said"
+        r"|mentioned|suggested|proposed|recommended|asked|told|offered|listed|described|found|explained|noted|need"
+        r"|indeed)(?:\w+ed|put|made|did|took|wrote|gave|got|left (?!off)\w+|set|went|ran|used|built|kept|sent|cut"
+        r"|translated)|you said (?:\w+ ){1,12}but",
+        r"you(?:['’]re| are) (?!doing|going to|getting (?:there|close)|asking|looking for|thinking|trying"
+        r"|working)\w+ing (?:the"
+        r"|an?|my|our|it|this|that)|did you (?:even|actually|really)|have you (?:even|actually)"
+        r"|who (?:told|asked) you",
+    ),
+    "de": (
+        r"(?:das|es) (?:macht|hat) .{0,40}kaputt|das ist (?:doch |ja |noch )?(?:nicht der|nicht die|nicht das"
+        r"|die alte|der alte|das alte|ein ander\w+|der falsche|die falsche)",
+        r"(?:du|ihr) (?:hast|habt|bist) .{0,60}?(?:falsch\w*|vergessen|gelöscht|entfernt|übersehen|überschrieben"
+        r"|ignoriert|kaputt\w*|vertauscht|verwechselt|doppelt|umbenannt|weggelassen|missverstanden|nicht)",
+        r"(?:hast|habt) (?:du|ihr) .{0,40}(?:überhaupt|wirklich)|das war nicht (?:gefragt|gewünscht|der auftrag"
+        r"|gemeint)",
+    ),
+    "fr": (
+        r"(?:tu|vous) (?:l['’])?(?:as|avez|es|êtes) .{0,40}?(?:oublié|supprimé|effacé|cassé|enlevé|ignoré"
+        r"|mauvais\w*|tromp\w+|écrasé|confondu|mal \w+|changé|modifié|inventé)",
+        r"(?:tu|vous) n['’](?:en |y )?(?:as|avez)|ça (?:casse|a cassé|supprime|a supprimé)",
+    ),
+    "es": (
+        r"(?:esto|eso) (?:rompe|rompió|borra|borró)",
+        r"(?:(?:te|se|lo|la) )?(?:has|ha|habéis|han) .{0,40}?(?:olvidado|borrado|eliminado|roto|quitado|ignorado"
+        r"|equivocad\w+|cambiado|confundido|inventado|duplicado)",
+        r"(?:olvidaste|borraste|eliminaste|rompiste|quitaste|ignoraste|cambiaste|confundiste|inventaste"
+        r"|te equivocaste)",
+    ),
+    "it": (
+        r"(?:questo|ciò) (?:rompe|ha rotto|cancella)",
+        r"(?:hai|ti sei|avete) .{0,40}?(?:dimenticat\w+|cancellat\w+|rimoss\w+|rott\w+|tolt\w+|ignorat\w+"
+        r"|sbagliat\w+|cambiat\w+|confus\w+|inventat\w+|duplicat\w+)",
+    ),
+    "pt": (
+        r"isso (?:quebra|quebrou|apaga|apagou)",
+        r"(?:você|tu|vc) (?:\w+ )?(?:esqueceu|apagou|removeu|quebrou|tirou|ignorou|errou|mudou|trocou|confundiu"
+        r"|inventou|duplicou|deletou)",
+        r"(?:esqueceu|apagou|quebrou|errou)",
+    ),
+    "ru": (
+        r"(?:ты|вы) (?:\w+ )?(?:забыл|удалил|сломал|убрал|изменил|проигнорировал|перепутал|ошиб|поменял"
+        r"|переименовал|не)\w*",
+        r"(?:зачем|почему) (?:ты|вы)|не (?:тот|ту|то|те|там|туда|так)",
+    ),
+}
+AS_BEFORE: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"(?:still|again|exact|exactly|the|get|got|gives?|getting)? ?(?:the )?same (?:\w+ )?(?:errors?|issues?"
+        r"|problems?|results?|thing|behaviou?r|failures?|bug|exception)(?! (?:for|in|with|as|on"
+        r"|handling|way))",
+        r"still (?!need|want|have to|would|works?\b|passes|good|fine|think|like|one more|open question|to do"
+        r"|possible|ok\b|use\b)\w+",
+        r"(?:it|this|that|he|she|they) (?:keeps?|kept) \w+ing|no (?:changes?|difference|effect|luck|dice|joy)"
+        r"|nothing (?:has |was |is )?(?:changed|happens?|happened|works?|improved|shows?)|(?:same|again) here",
+        r"(?:error|bug|problem|issue|warning|failure|crash)s? (?:is|are|was)? ?(?:back|again|remains?|persists?"
+        r"|still)",
+    ),
+    "de": (
+        r"(?:immer noch|noch immer|weiterhin|nach wie vor|schon wieder|wieder) (?:\w+ )?(?:nicht|kein\w*|der|die"
+        r"|das|den|falsch|kaputt|fehler\w*|gleiche\w*|derselbe|dieselbe|leer)|(?:der|den|die|das) ?(?:gleiche"
+        r"|selbe)\w* (?:fehler|problem)\w*|derselbe fehler",
+        r"(?:es|da) (?:hat sich|passiert|ändert sich) (?:\w+ )?nichts|keine änderung",
+    ),
+    "fr": (
+        r"toujours (?:pas|l['’]anci\w+|la même|le même|une? |des |en |aussi)|encore (?:la même|le même"
+        r"|une? (?:erreur|problème))|la même erreur|le même problème",
+        r"rien n['’](?:a changé|est)|rien ne (?:se passe|change|marche)",
+    ),
+    "es": (
+        r"sigue\w* (?:sin|\w+ndo|igual|ahí|apareciendo|el|la)|(?:el|la|los) mism[oa]s? (?:error|problema|fallo)"
+        r"|(?:todavía|aún) (?:no|falla|da|hay|sale)",
+        r"ya no \w+|no \w+ (?:a )?(?:ning\w+|nada)|no (?:ha )?cambi(?:a|ó|ado) nada|no (?:pasa|hace) nada",
+    ),
+    "it": (
+        r"(?:ancora|sempre) (?:non|lo stesso|la stessa|\w*errore)|lo stesso (?:errore|problema)|non \w+ più"
+        r"|non (?:è )?cambia(?:to)? (?:niente|nulla)|non succede (?:niente|nulla)",
+    ),
+    "pt": (
+        r"(?:ainda|continua) (?:não|dá|dando|com|o|a|sem|apare\w+|falh\w+|quebrad\w+)|não \w+ mais|o mesmo (?:erro"
+        r"|problema)|não mudou nada|nada mudou",
+    ),
+    "ru": (
+        r"(?:всё|все) ещё|все еще|по-прежнему|опять|снова (?:не|та|то|ошиб\w+)|та же (?:самая )?ошибка"
+        r"|то же самое(?! (?:для|с|и)\b)|ничего не (?:изменилось|происходит|поменялось)",
+    ),
+}
+LACKS: dict[str, tuple[str, ...]] = {
+    "de": (
+        r"(?:da|es|in \w+) (?:ist|sind|gibt es) (?:\w+ )?(?:ein|noch|zwei) (?:\w+ ){0,2}\w*fehler",
+        r"(?:fehlt|fehlen)(?! nur)|(?:ist|sind) (?:\w+ ){0,3}(?:weg|kaputt|leer|falsch|verschwunden|abgeschnitten"
+        r"|doppelt|verrutscht|nicht (?!schlimm|dringend|nötig|eilig))",
+        r"(?:funktioniert|geht|läuft|laufen|erscheint|kompiliert|lädt|stimmt|passt|klappt|öffnet|startet|baut"
+        r"|greift|zeigt|sieht|tut|schlägt|schlagen) (?:\w+ ){0,3}?(?:nicht|fehl|nichts)|nicht mehr|stürzt ab"
+        r"|wirft (?:\w+ ){0,3}fehler|gibt (?:es )?(?:\w+ )?fehler",
+        r"(?:das|es|so) (?:sieht|ist) (?:\w+ )?(?:nicht (?!schlimm|dringend|nötig|eilig)|falsch|komisch|zu )",
+    ),
+    "fr": (
+        r"il y a (?:une?|des|encore) (?:\w+ )?(?:fautes?|erreurs?|problèmes?|bugs?)",
+        r"(?:il )?manque(?:nt)?|a disparu|ont disparu|(?:est|sont) (?:\w+ )?(?:vide|cassée?s?|fau(?:x|sse)"
+        r"|coupée?s?|absente?s?|incorrecte?s?|mal )",
+        r"n(?:e |['’])(?:[\w'’]+ ){1,3}(?:pas|plus|rien)|c['’]est pas|plante|échouent?|(?:donne|affiche|lève"
+        r"|renvoie) (?:\w+ ){0,2}(?:erreur|exception)",
+    ),
+    "es": (
+        r"hay (?:un|una|varios|algún|dos) (?:\w+ )?(?:error|errores|fallos?|problemas?|erratas?)",
+        r"faltan?|desapareció|ha desaparecido|(?:está|están|sale|salen|queda) (?:\w+ )?(?:vací[oa]s?|rot[oa]s?|mal"
+        r"|cortad[oa]s?|en blanco|duplicad[oa]s?)",
+        r"(?<!si )(?<!cuando )(?:ya )?no (?:compila|aparece|carga|funciona|anda|arranca|muestra|guarda|abre"
+        r"|se (?:ve|muestra|guarda|abre|actualiza)|es (?!necesario|urgente|nada|problema)|está|coincide)",
+        r"fallan?|da (?:un )?error|lanza (?:un )?(?:error|excepción)|se (?:rompe|rompió|cae|cuelga)",
+    ),
+    "it": (
+        r"(?:c['’]è|ci sono) (?:un|ancora|degli|due) (?:\w+ )?(?:error[ei]|problem[ai]|refus[oi])",
+        r"mancan?[oa]?|è sparit\w+|(?:è|sono|risulta) (?:\w+ )?(?:vuot\w+|rott\w+|sbagliat\w+|tagliat\w+"
+        r"|duplicat\w+)",
+        r"non (?:compila|compare|appare|carica|funziona|va\b|parte|mostra|salva|si (?:vede|apre|aggiorna)"
+        r"|è (?!necessario|urgente|un problema|male)|era)|dà errore|fallisc\w+|si blocca",
+    ),
+    "pt": (
+        r"(?:há|tem) (?:um|uma|vários|dois) (?:\w+ )?(?:erros?|problemas?|falhas?)",
+        r"falta(?:m|ndo|ram)?|faltou|sumi(?:u|ram)|desapareceu|(?:está|estão|ficou|veio) (?:\w+ )?(?:vazi[oa]s?"
+        r"|quebrad[oa]s?|errad[oa]s?|cortad[oa]s?|em branco|duplicad[oa]s?)",
+        r"não (?:compila|aparece|carrega|funciona|abre|salva|mostra|roda|é (?!necessário|urgente|problema)|está|era"
+        r"|foi)\w*|dá erro|deu erro|falh(?:a|ou|am)|trava",
+    ),
+    "ru": (
+        r"не (?:работа|отобража|компилир|показыва|запуска|открыва|сохраня|загружа|обновля|видно|появля|собира"
+        r"|проход|совпада|хвата|соответств)\w*",
+        r"пропал\w*|исчез\w*|(?:пуст(?:о|ой|ая|ое)|сломан\w*|обрезан\w*)|пада(?:ет|ют)|неверн\w+|неправильн\w+"
+        r"|выда[её]т ошибку|с ошибкой|больше не",
+    ),
+}
+HAD_WANTED: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"i (?:said|meant|asked|told|only wanted|only asked|specifically|clearly|explicitly)"
+        r"|i (?:had )?wanted(?! to (?:ask|say|know|thank|check|let))",
+        r"i (?:did ?n[o'’]t|do ?n[o'’]t|never) (?:ask|want|say|mean|like|request)(?! (?:to|any .{1,30} next))\w*"
+        r"|i(?:['’]d| had)? expected|we (?:agreed|decided|discussed)(?! to (?:add|use))|i (?:only|just) (?:want"
+        r"|need|wanted|needed)\b|not what (?:i|we)|as i (?:said"
+        r"|asked)",
+        r"(?:the )?(?:task|spec|ticket|issue|docs?|documentation|readme|instructions?|requirements?|design|mock-?up"
+        r"|rfc|guidelines?|prompt) (?:clearly |explicitly )?(?:says?|said|states?|stated|asks?|asked|requires?"
+        r"|shows?) ",
+    ),
+    "de": (
+        r"(?:das )?hatte ich (?:\w+ )?(?:gesagt|geschrieben)|du solltest (?:\w+ )?(?:nur|nicht)"
+        r"|ich (?:wollte(?! (?:fragen|wissen|sagen|danke))|meinte|hatte|habe) (?:\w+ ){0,6}?(?:gesagt|gebeten"
+        r"|gemeint|gewollt|geschrieben|nicht|nur|auf|kein\w*)",
+        r"ich meinte|ich wollte (?!fragen|wissen|sagen|mich)\w+|sollte doch|wie gesagt|so war das nicht",
+    ),
+    "fr": (
+        r"je voulais(?! (?:savoir|dire merci|demander))|j['’]ai (?:dit|demandé|précisé)|je (?:t['’]|vous )(?:ai"
+        r"|avais) (?:dit|demandé)|j['’]avais (?:dit|demandé)|ce n['’]est pas ce que",
+    ),
+    "es": (
+        r"(?:yo )?quería(?! (?:saber|preguntar|dar))|(?:te |le )?(?:pedí|dije)|me refería|no (?:es|era) (?:eso"
+        r"|lo que)|había (?:pedido|dicho)",
+    ),
+    "it": (
+        r"(?:io )?volevo(?! (?:sapere|chiedere|ringraziare))|(?:ti )?(?:ho|avevo) (?:chiesto|detto)|intendevo"
+        r"|non (?:è|era) (?:quello|ciò) che",
+    ),
+    "pt": (r"(?:eu )?(?:queria(?! saber)|pedi|disse|quis dizer|tinha pedido)|não (?:é|era|foi) (?:isso|o que)",),
+    "ru": (r"я (?:же )?(?:просил|имел\w* в виду|хотел|говорил|сказал|писал)\w*|это не то|не то,? что",),
+}
+TAKES_BACK: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"(?:put|change|move|bring|switch|turn|set|get) (?:it|them|that|this|the \w+(?: \w+)?) back|back to (?:how"
+        r"|what|the way) it was|(?:go|went|going) back to the (?:old|previous|original|last|first)|(?:as|like"
+        r"|how) it (?:was|used to be)(?: before)?|restore (?:the|my|it|that|this|what)|leave .{1,40} alone",
+        r"(?:remove|delete|drop|get rid of|undo|revert) (?:\w+ ){0,5}(?:you|that you|you['’]ve) (?:\w+ )?(?:added"
+        r"|made|wrote|created|introduced|put|did|changed)",
+        r"(?:and )?(?:do|start) (?:it )?(?:again|over)(?! (?:if|when|later))",
+    ),
+    "de": (
+        r"mach(?:e|t)? (?:\w+ ){0,3}?rückgängig|(?:stell|setz|nimm|mach)\w* (?:\w+ ){0,3}?(?:wieder her|zurück)"
+        r"|wie (?:es )?(?:vorher|zuvor|davor)(?: war)?|lass (?:\w+ ){0,4}(?:so|drin|in ruhe|wie)",
+    ),
+    "fr": (
+        r"(?:annule|reviens|remets?|rétablis|restaure)[rsz]?|comme (?:avant|c['’]était)|laisse .{1,30}(?:tel|comme"
+        r"|tranquille)",
+    ),
+    "es": (
+        r"(?:deshaz|revierte|restaura|devuelve|vuelve a (?:poner|dejar))(?:lo|la)?|como (?:estaba|antes)|déjal[oa]",
+    ),
+    "it": (
+        r"(?:annulla|ripristina|rimetti|torna a)\w*|com['’]era(?: prima)?|come prima|lascia\w* (?:\w+ )?(?:com|così)",
+    ),
+    "pt": (
+        r"(?:desfaz|desfaça|reverte|reverta|restaura|restaure)r?|(?:volta|deixa|deixe|volte) (?:\w+ ){0,2}como"
+        r"|como (?:estava|era|antes)",
+    ),
+    "ru": (r"(?:верни|откати|отмени|восстанови)\w*|как было|оставь (?:как|так)",),
+}
+DISBELIEVES: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"why (?:did|have|had|are|were|would|do|don['’]?t) you (?!choose|chosen|pick|prefer|recommend|suggest|think"
+        r"|decide|go with)|why (?:is|are|was) (?:there|it|this|that|the \w+) (?:\w+ ){0,4}(?:still|now|gone|missing"
+        r"|empty|so|not|n['’]t|new|different|again|broken|wrong|twice|here)|why (?:is|are) there|why so \w+"
+        r"|why (?:did|have|has|were|was) (?:the|my|all|our|these|those|it|that)|why (?:is|are|does|do|was"
+        r"|were) [^.?!\n]{1,80}\?\W+(?:it|that|this|they|these|we|please|use|make|the \w+) \w+|why (?:is"
+        r"|are) [^.?!\n]{1,40} hard-?\s?coded|why not (?:just|simply)",
+        r"(?:is|are|was|were|should|would|does|do|did|has|have)n['’]?t (?:this|that|it|the|these|those|you|he"
+        r"|they)(?! (?:be )?(?:nice|great|cool))",
+        r"are you (?:sure|certain|serious|kidding)|where (?:did|is|are|has|have) (?:the|my|all|our) .{1,40}(?: go"
+        r"| gone|\?)|what happened to|what(?:['’]s| is) (?:this|that|with)|(?:really|seriously|wtf|wth|huh)\?",
+        r"what (?:about|if) .{1,80}(?:throws?|crash\w*|fails?|breaks?|error)|how (?:do|can|could) you know",
+    ),
+    "de": (
+        r"(?:warum|wieso|weshalb) (?:hast|habt|ist|sind|steht|fehlt|wird|machst|nicht|denn)|bist du (?:dir )?sicher"
+        r"|(?:müsste|sollte|ist) (?:das|es|die|der) nicht|wo ist (?:der|die|das|mein)",
+    ),
+    "fr": (
+        r"pourquoi (?:as-tu|tu as|avez-vous|vous avez|est-ce que tu|tu|c['’]est)|(?:es-tu|tu es|t['’]es) sûr"
+        r"|où (?:est|sont) (?:passée?s? )?(?:le|la|les|mon)",
+    ),
+    "es": (r"por qué (?:has|\w+ste|no|está|hay|se)|¿?estás segur[oa]|dónde (?:está|quedó)|no debería",),
+    "it": (r"perché (?:hai|non|è|c['’]è|ci sono)|(?:ne )?sei sicur[oa]|dov['’]è|non dovrebbe",),
+    "pt": (r"por ?qu?e (?:você|vc|não|está|tem|mudou|apagou)|tem certeza|cadê|não deveria",),
+    "ru": (
+        r"почему (?:\w+ ){0,3}(?:не|удал\w+|пропал\w+|измен\w+|пуст\w+)|(?:почему|зачем) (?:ты|вы|не|тут|здесь"
+        r"|удал\w+|измен\w+|убра\w+)|ты уверен\w*|вы уверены|куда (?:делся|делась|пропал\w*)|разве",
+    ),
+}
+CONTRASTS: dict[str, tuple[str, ...]] = {
+    "en": (
+        r"(?:use|do|call|put|make|keep|take|try|write|return|show|say|have|pick|name|import) .{1,60} (?:instead of"
+        r"|rather than)",
+        r"(?:should|must|needs? to|has to|ought to|was supposed to|is supposed to)(?: have)? .{1,60},? (?:not"
+        r"|instead of|rather than)\b|should have (?:been|used|gone|had|said)|(?:was|were|is|are) supposed to",
+        r"(?:it|that|this|those|these)(?:['’]s| is| are)(?: \w+){1,5}, not (?:a |an |the )?\w+|(?:wanted|meant"
+        r"|asked for|need) .{1,60}, not \w+|instead(?=[.!,]|\s*\Z)",
+        r"\w+ing (?:instead of|rather than) \w+",
+        r"actually,? (?:it|that|this|the|we|there|i|you|no|don|use|make|let)\b",
+    ),
+    "de": (
+        r"\w+ \w+, nicht (?!wahr|mehr|nur|schlimm|nötig)\w+|umgekehrt|andersrum",
+        r"(?:nicht|kein\w*) .{1,60} sondern|(?:statt|anstatt|stattdessen|anstelle)|lieber (?:so|das|die|den|mit"
+        r"|ohne)|(?:es|das|die|der) (?:muss|müsste|sollte|soll) .{1,40} (?:sein|heißen|stehen|lauten)(?! (?:können"
+        r"|lassen))|nimm (?:bitte )?(?:die|das|den) ander\w+",
+    ),
+    "fr": (
+        r"(?:doit|doivent|devrait|devait|devraient) (?:être|avoir|utiliser|aller|rester)|\w+ \w+, pas (?!mal|besoin"
+        r"|la peine)\w+|c['’]est l['’]inverse|le contraire",
+        r"au lieu (?:de|d['’])|plutôt (?:que|qu['’]|le|la|avec)|(?:il faut|il fallait|ça devrait|ce devrait"
+        r"|il faudrait) (?:utiliser|être|mettre|que)",
+    ),
+    "es": (
+        r"\w+ \w+, no (?:en|el|los|las|al|un|una|con|por|inglés|español)|al revés|lo contrario",
+        r"en (?:lugar|vez) de|(?:debería|tendría que|tiene que|debe) (?:ser|estar|decir|usar|haber)|sino (?:que|el"
+        r"|la|con)|más bien",
+    ),
+    "it": (
+        r"\w+ \w+, non (?!c['’]è|ti|è|serve)\w+|il contrario|invece (?:di|che)|anziché|piuttosto che|(?:dovrebbe"
+        r"|deve|doveva) (?:essere|dire|usare)|bensì",
+    ),
+    "pt": (
+        r"\w+ \w+, não (?!é|precisa|tem)\w+|o contrário|em vez de|ao invés de|(?:deveria|tem que|tinha que"
+        r"|deve) (?:ser|estar|usar|dizer)|e sim ",
+    ),
+    "ru": (r"вместо|наоборот|а не |(?:должн[оаы]?|должен|нужно|надо) (?:было|быть)|лучше (?:бы|так)",),
+}
