@@ -10,8 +10,8 @@ To add a format, write one file in `formats/` with one frozen class that has the
 and add one line to `table.READERS`. A change that makes another reading of the same bytes is a new edition
 (`editions`; a test says when): stores then read them anew. A reader from outside says the same by its `version` (1
 where it has none). A reader opens its source through `JsonLines`, `JsonDocument`, `Database` or another class of
-`sources`, which keep the books (`sources.ledger.Ledger`); where traces are whole before
-the source ends, it gives them to `stream` one by one, and memory stays flat. Without touching this package: pass
+`sources`, which keep the books (`sources.ledger.Ledger`); where traces are whole before the source ends, it gives them
+to `stream` one by one, and memory stays flat. Without touching this package: pass
 ``module:Class`` as the format, or declare the entry point ``postgrad.format``.
 """
 

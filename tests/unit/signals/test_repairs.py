@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from postgrad.core.message import Text
+from postgrad.core.message import Message, Text
 from postgrad.signals.sites import find_sites
 from unit.signals.traces_by_hand import TraceBuilder, act, bash, call
 
 OK = [("The file a.yml has been updated.", False)]
 
 
-def edit(id: str, path: str = "/w/a.yml", *, says: str = "") -> object:
+def edit(id: str, path: str = "/w/a.yml", *, says: str = "") -> Message:
     made = call("Edit", {"file_path": path, "old_string": "x", "new_string": "y"}, id)
     return act(*((Text(says),) if says else ()), made)
 
@@ -32,8 +32,8 @@ def found(builder: TraceBuilder) -> list[tuple[str, str, int]]:
 )
 def test_a_complaint_without_a_failure(command: str, output: str, again: str, expected: list[object]) -> None:
     """The edit of step 0 is to blame where a command complains of its file and the model edits it again."""
-    builder = TraceBuilder().step(edit("c0"), OK).step(act(bash(command, "c1")), [(output, False)])  # type: ignore[arg-type]
-    assert found(builder.step(edit("c2", again), OK)) == expected  # type: ignore[arg-type]
+    builder = TraceBuilder().step(edit("c0"), OK).step(act(bash(command, "c1")), [(output, False)])
+    assert found(builder.step(edit("c2", again), OK)) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_a_look_after_which_the_file_is_left_alone_shows_nothing() -> None:
     ],
 )
 def test_an_edit_that_the_model_calls_wrong_and_makes_again(says: str, path: str, expected: list[object]) -> None:
-    assert found(TraceBuilder().step(edit("c0"), OK).step(edit("c1", path, says=says), OK)) == expected  # type: ignore[arg-type]
+    assert found(TraceBuilder().step(edit("c0"), OK).step(edit("c1", path, says=says), OK)) == expected

@@ -141,6 +141,23 @@ def test_a_return_code_is_the_flag_of_a_mini_result(tmp_path: Path) -> None:
     assert trace.steps[1].request.fidelity == "exact-messages"
 
 
+@pytest.mark.parametrize(
+    ("said", "results"),
+    [
+        ("The last command <command>make\ncheck</command> timed out and has been killed.", [(True, "error")]),
+        ("Why was the last command <command>make</command> timed out and killed?", []),
+    ],
+)
+def test_a_command_that_took_too_long_has_that_as_its_result(
+    tmp_path: Path, said: str, results: list[tuple[bool, str]]
+) -> None:
+    """The application writes it in place of an output; whoever only speaks of such a thing answers no call."""
+    messages = mini_messages()
+    messages[3]["content"] = f"{said}\nThe output of the command was:\n <output>\nhalf\n</output>"
+    step = mini(tmp_path, messages).steps[0]
+    assert [(r.is_error, r.status) for r in step.results] == results
+
+
 def test_an_answer_off_the_format_is_judged(tmp_path: Path) -> None:
     messages = mini_messages()
     messages[2]["content"] = "no block"

@@ -1,9 +1,10 @@
 """mini-swe-agent trajectories: a list of messages, alone or in an object with `info` and `trajectory_format`.
 
 Version 1 writes its command as a fenced block into the text (a call made of it, see `text_actions`) and gets the
-output back as a user message with `<returncode>`; version 2 calls a tool, and the output's message holds the return
-code in `extra`. A return code other than 0 is the flag. An answer without exactly one command gets a user message
-that says so: a judgement on that answer. Contexts are the messages before; records are the messages, by index.
+output back as a user message with `<returncode>`, or with the word that the command took too long; version 2 calls a
+tool, and the output's message holds the return code in `extra`. A return code other than 0 is the flag. An answer
+without exactly one command gets a user message that says so: a judgement on that answer. Contexts are the messages
+before; records are the messages, by index.
 
 "The same session" means: the same first context and action.
 
@@ -33,6 +34,8 @@ from postgrad.traces.sources.document import ENVELOPE, JsonDocument
 from postgrad.traces.sources.head import Head
 
 _CODE = re.compile(r"\A\s*<returncode>(-?\d+)</returncode>")
+# Version 1 tells so in place of an output, with no return code.
+_KILLED = re.compile(r"\A\s*The last command <command>.*?</command> timed out and has been killed", re.DOTALL)
 _FENCES = frozenset({"bash", "sh", "mswea_bash_command"})
 _OFF_FORMAT = re.compile(r"EXACTLY ONE action|exactly one action in triple backticks|Format error", re.IGNORECASE)
 _NAME = "mini-swe-agent"
@@ -102,11 +105,11 @@ def _tell(talk: Conversation, number: int, message: Mapping[str, Any], model: st
     if role not in ("system", "developer", "user", "tool"):
         return "unknown"
     blocks = read_content(message.get("content")).blocks
-    code = _code(message)
-    if talk.pending and (code is not None or role == "tool"):
+    code, killed = _code(message), role == "user" and _KILLED.match(shown(blocks)) is not None
+    if talk.pending and (code is not None or killed or role == "tool"):
         waiting = talk.pending[0]
         key = text(message.get("tool_call_id")) or provider_key(waiting)
-        failed = bool(code) or bool(mapping(message.get("extra")).get("exception_info"))
+        failed = killed or bool(code) or bool(mapping(message.get("extra")).get("exception_info"))
         flag = failed if code is not None or failed else None
         talk.answer(ToolResult(key, shown(blocks), flag, "error" if failed else "ok"), record=number)
         return "result"
