@@ -37,7 +37,7 @@ from postgrad.core.message import Message
 from postgrad.core.task import Task
 from postgrad.core.trace import Step, Trace
 from postgrad.envs.environment import load_environment, training_tasks
-from postgrad.signals.preferences import build_pairs
+from postgrad.signals.rows.preferences import build_pairs
 from postgrad.teachers.money.prices import Price
 from postgrad.teachers.money.schedule import ask_of
 from postgrad.teachers.money.voi import Prospect, choose

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.replay_store import openai, replayed, teachers_file
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 from unit.signals.traces_by_hand import WEATHER, TraceBuilder, act, call
 from unit.teachers.endpoint_by_script import Reply, completion, serving
 from unit.verbs.replay_setting import make_store

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from postgrad.core.message import Message
 from postgrad.core.record import Record
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "--", "postgrad")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from e2e.test_launch import TORCHRUN
 from postgrad.core.message import Message
 from postgrad.core.record import Record
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from unit.train.test_workers import free_port
 
 ALONE = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE")}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from postgrad.envs import load_environment, training_tasks
 from postgrad.models.policy import load_policy
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 from postgrad.verbs import build, ingest, rollout
 
 

@@ -11,7 +11,7 @@ import torch
 from postgrad.core.message import Message
 from postgrad.core.record import Record, SoftTargets
 from postgrad.models.policy import load_policy
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 
 OBJECTIVES = (
     *("apo-down", "apo-zero", "cdpo", "focused", "hinge", "ipo"),

@@ -15,7 +15,7 @@ from postgrad.core.message import Message
 from postgrad.core.record import Record
 from postgrad.run.config import load
 from postgrad.run.recipes import find_recipe, recipe_names
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from postgrad.verbs import train
 from postgrad.verbs.train_config import TrainVerb
 from recipes.taught import TAUGHT, taught_settings

@@ -20,7 +20,7 @@ from postgrad.core.message import Message
 from postgrad.core.task import Task
 from postgrad.core.words import counted
 from postgrad.envs.environment import Environment
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 
 _SHORT = 16  # characters; "Hello" in two places is chance
 _GENERATIONS = 16

@@ -27,7 +27,7 @@ from postgrad.methods.alignment import logged_over, logged_teacher, refuse_own_t
 from postgrad.methods.batches import Batches
 from postgrad.methods.layout import Channel, Layout, action_span
 from postgrad.methods.supervised import FromRecords, no_rows
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy

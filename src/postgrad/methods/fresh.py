@@ -33,8 +33,8 @@ from postgrad.models.engines.config import EngineConfig
 from postgrad.models.sample import Sample
 from postgrad.objectives.outcome import Credits, Estimator
 from postgrad.run.config import Config
-from postgrad.signals.hints import template_hint
-from postgrad.signals.sites import LEARNABLE, find_sites
+from postgrad.signals.error_sites.sites import LEARNABLE, find_sites
+from postgrad.signals.hints.hint import template_hint
 
 if TYPE_CHECKING:
     from postgrad.models.engines.served import ServedSampler

@@ -31,7 +31,7 @@ from postgrad.core.errors import DataError
 from postgrad.core.message import Block, Message, Reasoning, Text
 from postgrad.core.record import Record
 from postgrad.methods.alignment import reads_alike
-from postgrad.signals.records import row_content
+from postgrad.signals.rows.records import row_content
 
 if TYPE_CHECKING:
     from postgrad.models.render import Renderer

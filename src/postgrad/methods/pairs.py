@@ -20,7 +20,7 @@ from postgrad.core.record import Record
 from postgrad.methods.batches import Batches
 from postgrad.methods.layout import Channel, Layout, action_span
 from postgrad.methods.supervised import FromRecords, RecordSource, dropped_rows, no_rows, record_batches
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy

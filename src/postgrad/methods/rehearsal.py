@@ -22,7 +22,7 @@ from postgrad.core.record import Record
 from postgrad.methods.batches import Batches
 from postgrad.methods.layout import Layout, action_span
 from postgrad.run.config import Config
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 
 if TYPE_CHECKING:
     from postgrad.models.render import Renderer

@@ -20,7 +20,7 @@ from postgrad.methods.imitation import Imitation, Scored, TooLong
 from postgrad.methods.layout import Channel, Layout
 from postgrad.methods.rehearsal import Rehearsal
 from postgrad.run.config import Config
-from postgrad.signals.records import read_records
+from postgrad.signals.rows.records import read_records
 
 if TYPE_CHECKING:
     from postgrad.models.policy import Policy

@@ -22,7 +22,7 @@ from postgrad.core.message import Message, Tool
 from postgrad.core.trace import Step, Trace
 from postgrad.serve.log import append_line
 from postgrad.signals.actions import same_action
-from postgrad.signals.human import CORRECTED, CORRECTIONS, FEEDBACK, StoredCorrection, human_name
+from postgrad.signals.rows.human import CORRECTED, CORRECTIONS, FEEDBACK, StoredCorrection, human_name
 from postgrad.teachers.validity import invalid_reason
 from postgrad.traces.capture import exchange
 from postgrad.traces.formats.openai_chat.messages import read_messages, read_tools

@@ -15,8 +15,8 @@ from typing import Any
 
 from postgrad.core.canonical import canonical_json
 from postgrad.core.message import Message, Text, Tool, ToolCall
-from postgrad.signals.commands import command_of, kind_of
-from postgrad.signals.shell_words import normal_line
+from postgrad.signals.shell.commands import command_of, kind_of
+from postgrad.signals.shell.words import normal_line
 
 _CHANGING = ("shell", "code", "edit", "wait")  # sorts of tools whose calls have an order
 _REMARKS = {

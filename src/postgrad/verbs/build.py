@@ -31,7 +31,7 @@ def run(config: BuildConfig, out: Path) -> dict[str, Any]:
         ConfigError: the inputs cannot feed what is to be built.
         DataError: an input is missing or broken.
     """
-    from postgrad.signals.records import row_content, write_records
+    from postgrad.signals.rows.records import row_content, write_records
     from postgrad.traces.redaction.redactor import Redactor
     from postgrad.verbs.build_models import Models
     from postgrad.verbs.build_rows import Rows as RowMaker

@@ -9,8 +9,8 @@ from pydantic import Field, field_validator
 
 from postgrad.core.errors import ConfigError
 from postgrad.run.config import Config
-from postgrad.signals.distillation import Mismatch
-from postgrad.signals.hint_layers import Layer
+from postgrad.signals.hints.layers import Layer
+from postgrad.signals.rows.distillation import Mismatch
 from postgrad.verbs.teacher_config import TeacherConfig, read_teachers
 
 REPLAYED = "replayed.jsonl"

@@ -15,8 +15,8 @@ from postgrad.core.errors import ConfigError, OutsideFailure
 from postgrad.core.files import write_json
 from postgrad.run.nearest import nearest
 from postgrad.run.plugins import resolve
-from postgrad.signals.hint_writer import HintWriter
-from postgrad.signals.pair_judge import PairJudge, family_of
+from postgrad.signals.hints.writer import HintWriter
+from postgrad.signals.rows.pair_judge import PairJudge, family_of
 from postgrad.signals.text_judges import TEXT_JUDGES, ActorJudge, SameText
 from postgrad.teachers.boundary import AskRedactor
 from postgrad.teachers.money.budget import BudgetReached

@@ -17,29 +17,29 @@ from postgrad.core.trace import Trace
 from postgrad.core.words import counted
 from postgrad.run.progress import note, track
 from postgrad.signals.agreement import GOLD, Agreement
-from postgrad.signals.choices import build_choices
-from postgrad.signals.distillation import Levels, build_distilled
-from postgrad.signals.hint_layers import Hints
-from postgrad.signals.hinted import build_hinted
-from postgrad.signals.human import StoredCorrection, read_corrections, with_corrections
-from postgrad.signals.imitation import build_taken, build_verified
-from postgrad.signals.made import Made
-from postgrad.signals.outcome_pairs import build_outcomes
-from postgrad.signals.pair_judge import judged
-from postgrad.signals.preferences import BY_GOLD, MAJORITY, Choice, build_imitations, build_pairs
-from postgrad.signals.records import read_lines
-from postgrad.signals.recovery_rows import build_fixed, build_recoveries
-from postgrad.signals.siblings import Siblings
-from postgrad.signals.site import LEARNABLE
-from postgrad.signals.sites import Site, find_sites
-from postgrad.signals.soft_targets import load_vocabulary
-from postgrad.signals.user_rows import build_corrected, build_corrections, build_refined
+from postgrad.signals.error_sites.site import LEARNABLE
+from postgrad.signals.error_sites.sites import Site, find_sites
+from postgrad.signals.hints.hinted import build_hinted
+from postgrad.signals.hints.layers import Hints
+from postgrad.signals.hints.siblings import Siblings
+from postgrad.signals.rows.choices import build_choices
+from postgrad.signals.rows.distillation import Levels, build_distilled
+from postgrad.signals.rows.human import StoredCorrection, read_corrections, with_corrections
+from postgrad.signals.rows.imitation import build_taken, build_verified
+from postgrad.signals.rows.made import Made
+from postgrad.signals.rows.outcome_pairs import build_outcomes
+from postgrad.signals.rows.pair_judge import judged
+from postgrad.signals.rows.preferences import BY_GOLD, MAJORITY, Choice, build_imitations, build_pairs
+from postgrad.signals.rows.records import read_lines
+from postgrad.signals.rows.recovery_rows import build_fixed, build_recoveries
+from postgrad.signals.rows.soft_targets import load_vocabulary
+from postgrad.signals.rows.user_rows import build_corrected, build_corrections, build_refined
 from postgrad.teachers.replay import ReplayedStep
 from postgrad.verbs.build_config import BuildConfig, FromStore, Kind
 from postgrad.verbs.build_models import Models
 
 if TYPE_CHECKING:
-    from postgrad.signals.effect import EffectGate
+    from postgrad.signals.hints.effect import EffectGate
 
 Redact = Callable[[ReplayedStep], ReplayedStep]
 OfTrace = Callable[[Trace, list[Site]], Iterable[Made]]
@@ -264,7 +264,7 @@ class Rows:
         if not config.student:
             return None
         from postgrad.models.policy import load_policy
-        from postgrad.signals.effect import EffectGate
+        from postgrad.signals.hints.effect import EffectGate
 
         return EffectGate(load_policy(config.student), config.least_gain)
 

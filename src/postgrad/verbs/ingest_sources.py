@@ -21,8 +21,8 @@ from postgrad.core.canonical import plain_json
 from postgrad.core.errors import DataError
 from postgrad.core.heap import few_collections, give_back
 from postgrad.core.trace import Trace
-from postgrad.signals.site import LEARNABLE, Site
-from postgrad.signals.sites import find_sites
+from postgrad.signals.error_sites.site import LEARNABLE, Site
+from postgrad.signals.error_sites.sites import find_sites
 from postgrad.traces import readers
 from postgrad.traces.contexts.fidelity import complete, fidelity_counts
 from postgrad.traces.packing.set_aside import SetAside

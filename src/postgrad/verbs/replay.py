@@ -152,7 +152,7 @@ def _selected(config: ReplayConfig, out: Path, store: Any, desk: _Desk) -> Steps
 
 
 def _replayed(config: ReplayConfig, out: Path, desk: _Desk, steps: Steps) -> list[ReplayedStep]:
-    from postgrad.signals.records import write_records
+    from postgrad.signals.rows.records import write_records
     from postgrad.traces.storage.store import Store
 
     local = any(not isinstance(teacher.actor, NetworkTeacher) for teacher in desk.teachers)

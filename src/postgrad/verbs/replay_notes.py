@@ -65,7 +65,7 @@ class _Place(msgspec.Struct):
 
 def tell_of_left_out_steps(path: Path, replayed: Sequence[ReplayedStep]) -> None:
     """Steps of an earlier run that the file at `path` will not hold any more."""
-    from postgrad.signals.records import read_lines
+    from postgrad.signals.rows.records import read_lines
 
     earlier: set[tuple[str, int]] = set()
     with suppress(DataError):  # there is none, or what cannot be read is nobody's loss

@@ -23,7 +23,7 @@ from postgrad.teachers.money.voi import Doubt, Prospect, cheapest, choose, featu
 from postgrad.teachers.replay import Teacher
 
 if TYPE_CHECKING:
-    from postgrad.signals.sites import Site
+    from postgrad.signals.error_sites.sites import Site
     from postgrad.traces.storage.store import Store
 
 Which = Literal["sites", "all", "voi"]
@@ -51,7 +51,7 @@ class VoiConfig(Config):
 
 def fit_steps(traces: Iterator[Trace], *, which: Which, limit: int | None = None) -> Steps:
     """Trace id -> steps that can be replayed, at error sites only with `which` "sites"."""
-    from postgrad.signals.sites import LEARNABLE, find_sites
+    from postgrad.signals.error_sites.sites import LEARNABLE, find_sites
 
     left = limit
     chosen: Steps = {}
@@ -113,7 +113,7 @@ class Prospects:
                 yield from self._of_trace(trace, steps, scale)
 
     def _of_trace(self, trace: Trace, steps: Sequence[Step], scale: Scale) -> Iterator[Prospect]:
-        from postgrad.signals.sites import find_sites
+        from postgrad.signals.error_sites.sites import find_sites
 
         sites: dict[int, list[Site]] = {}
         for site in find_sites(trace):
@@ -141,7 +141,7 @@ def _last(trace: Trace, step: Step) -> Message | None:
 
 def _evidence(sites: Sequence[Site]) -> float:
     """1 for a mistake, less for one that was made before, a share for a failure that may not be the student's."""
-    from postgrad.signals.sites import LEARNABLE
+    from postgrad.signals.error_sites.sites import LEARNABLE
 
     known = [(0.5 if site.repeat_of is not None else 1.0) for site in sites if site.verdict in LEARNABLE]
     return max(known, default=_LESSER_EVIDENCE if sites else 0.0)
@@ -176,8 +176,8 @@ class TemplateHints:
 
     @staticmethod
     def _of(trace: Trace) -> dict[int, str]:
-        from postgrad.signals.hints import template_hint
-        from postgrad.signals.sites import find_sites
+        from postgrad.signals.error_sites.sites import find_sites
+        from postgrad.signals.hints.hint import template_hint
 
         hints: dict[int, str] = {}
         for site in find_sites(trace):

@@ -132,7 +132,7 @@ def _store_or_runs(path: Path, config: ShowConfig) -> dict[str, Any]:
 def _counted(store: Store, limit: int) -> dict[str, Any]:
     from postgrad.serve.look.listing import listed
     from postgrad.serve.look.terminal import short_names
-    from postgrad.signals.sites import find_sites
+    from postgrad.signals.error_sites.sites import find_sites
 
     rows = [listed(trace, find_sites(trace), key=key) for key, trace in enumerate(store.traces())]
     for row, name in zip(rows, short_names([row["id"] for row in rows]), strict=True):
@@ -160,7 +160,7 @@ def _read(store: Store) -> int:
 def _trace(traces: Iterable[Trace], name: str, number: str | None = None) -> dict[str, Any]:
     """The trace of that id, or the only one whose id begins like this."""
     from postgrad.serve.look.detail import detail
-    from postgrad.signals.sites import find_sites
+    from postgrad.signals.error_sites.sites import find_sites
 
     found = {}
     for trace in traces:

@@ -244,7 +244,7 @@ class _Maker:
         return self._gold_hinter() if self.config.hint == "gold" else no_hint
 
     def _gold_hinter(self) -> Hinter:
-        from postgrad.signals.hints import gold_hint
+        from postgrad.signals.hints.hint import gold_hint
 
         tasks = self._by_id()
 

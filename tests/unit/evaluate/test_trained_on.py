@@ -14,7 +14,7 @@ from postgrad.core.record import Record
 from postgrad.core.task import Task
 from postgrad.envs.function_calling import FunctionCalling
 from postgrad.evaluate.trained_on import Asked, trained_on
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 
 
 def task(question: str) -> Task:

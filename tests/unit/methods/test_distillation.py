@@ -18,7 +18,7 @@ from postgrad.models.policy import Policy, load_policy
 from postgrad.models.sampler import generate
 from postgrad.objectives.divergence import Divergence
 from postgrad.objectives.teaching import Teacher
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from recipes.taught import rows
 
 

@@ -12,7 +12,7 @@ import pytest
 from postgrad.core.message import Message
 from postgrad.core.record import Record
 from postgrad.run.config import load
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from postgrad.verbs import train
 from postgrad.verbs.train_config import TrainVerb
 

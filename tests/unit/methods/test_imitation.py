@@ -16,7 +16,7 @@ from postgrad.methods.pieces import pieces
 from postgrad.methods.supervised import SDPO, SFT
 from postgrad.models.policy import Policy, load_policy
 from postgrad.models.render import Rendered, Renderer
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 
 ASK, ANSWER = Message.of("user", "How much is two and two?"), Message.of("assistant", "It is four.")
 AGAIN, FINAL = Message.of("user", "And three?"), Message.of("assistant", "Then it is six.")

@@ -20,7 +20,7 @@ from postgrad.core.task import Grade
 from postgrad.methods import METHODS
 from postgrad.models.policy import Policy, load_policy
 from postgrad.run.plugins import resolve
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from recipes.coin import Coin
 
 COIN = {"environment": "recipes.coin:Coin", "tasks": 8, "prompts": 3, "max_new_tokens": 4}

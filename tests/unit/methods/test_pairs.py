@@ -18,7 +18,7 @@ from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import Policy, load_policy
 from postgrad.objectives.channel import Placed
 from postgrad.objectives.preference import Preference
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from postgrad.train.scoring import scored_forest
 
 GOOD, BAD = Message.of("assistant", "b"), Message.of("assistant", "aa")

@@ -15,7 +15,7 @@ from postgrad.core.message import Message
 from postgrad.core.record import Record
 from postgrad.methods.supervised import SFT
 from postgrad.models.policy import Policy, load_policy
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from postgrad.verbs import train
 from postgrad.verbs.train_config import TrainVerb
 

@@ -16,8 +16,8 @@ from postgrad.serve.corrections import Correction, correct
 from postgrad.serve.log import append_line
 from postgrad.serve.scripted import ScriptedEngine
 from postgrad.serve.server import Listening, Running, serving
-from postgrad.signals.human import corrections_of
-from postgrad.signals.user_rows import build_corrections
+from postgrad.signals.rows.human import corrections_of
+from postgrad.signals.rows.user_rows import build_corrections
 from postgrad.traces.capture import exchange
 from postgrad.traces.readers import read
 

@@ -17,7 +17,7 @@ ROOTS = (
         "traces.redaction.redactor",
         "traces.readers",
         "traces.storage.tables",
-        "signals.sites",
+        "signals.error_sites.sites",
     ),
     *(target.partition(":")[0].removeprefix("postgrad.") for target in READERS.values()),
 )
@@ -49,8 +49,13 @@ def test_code_is_known_by_what_it_does() -> None:
 
 def test_the_rules_and_every_format_are_watched() -> None:
     watched = modules()
-    assert {"signals.rules", "signals.phrases", "traces.formats.claude_code.rows", "traces.redaction.rules"} <= watched
-    assert not any(name.startswith("signals.preferences") for name in watched)
+    assert {
+        "signals.error_sites.rules",
+        "signals.words.phrases",
+        "traces.formats.claude_code.rows",
+        "traces.redaction.rules",
+    } <= watched
+    assert not any(name.startswith("signals.rows.preferences") for name in watched)
 
 
 def code_hash() -> str:

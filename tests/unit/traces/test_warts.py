@@ -11,7 +11,7 @@ from typing import Any
 
 from postgrad.core.message import Reasoning
 from postgrad.core.trace import Trace
-from postgrad.signals.sites import find_sites
+from postgrad.signals.error_sites.sites import find_sites
 from postgrad.traces import readers
 from postgrad.traces.records import totals
 from postgrad.traces.redaction.redactor import Redactor

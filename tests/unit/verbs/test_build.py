@@ -18,7 +18,7 @@ from postgrad.evaluate.store import Evaluated
 from postgrad.evaluate.transcripts import transcripts
 from postgrad.run.config import load
 from postgrad.run.schema import fields_of
-from postgrad.signals.records import read_lines, read_records, write_records
+from postgrad.signals.rows.records import read_lines, read_records, write_records
 from postgrad.teachers.replay import ReplayedStep, TeacherAnswer
 from postgrad.traces.redaction.redactor import Redactor
 from postgrad.verbs import correct, replay

@@ -10,7 +10,7 @@ import pytest
 
 from postgrad.core.errors import ConfigError, DataError
 from postgrad.run.config import load
-from postgrad.signals.human import read_corrections
+from postgrad.signals.rows.human import read_corrections
 from postgrad.traces.capture import exchange
 from postgrad.verbs.correct import CONFIG, run, show
 from unit.verbs.replay_setting import make_store, weather_traces

@@ -43,8 +43,8 @@ def test_an_unchanged_source_loads_nothing_that_reads_or_writes_tables(tmp_path:
     program = (
         "import json, sys; from pathlib import Path; from postgrad.verbs.ingest import IngestConfig, run;"
         f"result = run(IngestConfig(paths=[{str(path)!r}], store=Path({str(tmp_path / 'store')!r})), Path());"
-        "heavy = ['pyarrow', 'betterleaks', 'numpy', 'rich', 'torch', 'hyperscan', 'postgrad.signals.sites',"
-        " 'postgrad.traces.sources.head', 'postgrad.traces.formats.claude_code.reader'];"
+        "heavy = ['pyarrow', 'betterleaks', 'numpy', 'rich', 'torch', 'hyperscan', 'postgrad.traces.sources.head',"
+        " 'postgrad.signals.error_sites.sites', 'postgrad.traces.formats.claude_code.reader'];"
         "print(json.dumps([result, [name for name in heavy if name in sys.modules]]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

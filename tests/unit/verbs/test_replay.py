@@ -21,7 +21,7 @@ from postgrad.core.errors import ConfigError, DataError, OutsideFailure
 from postgrad.core.trace import Candidate, Request, Step
 from postgrad.envs.environment import load_environment
 from postgrad.run.config import load
-from postgrad.signals.records import read_lines
+from postgrad.signals.rows.records import read_lines
 from postgrad.teachers.replay import ReplayedStep
 from postgrad.verbs.replay import CONFIG, ReplayConfig, exit_code, logged_tokens, run, show
 from unit.signals.traces_by_hand import TraceBuilder, act, call

@@ -15,7 +15,7 @@ from postgrad.core.record import Record
 from postgrad.models.adapter import AdapterConfig
 from postgrad.models.policy import load_policy
 from postgrad.run.config import load
-from postgrad.signals.records import write_records
+from postgrad.signals.rows.records import write_records
 from postgrad.verbs import train
 from postgrad.verbs.train_config import TrainVerb
 

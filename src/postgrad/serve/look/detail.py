@@ -16,7 +16,7 @@ from postgrad.core.message import Message, Text, ToolResult
 from postgrad.core.trace import Step, Trace
 from postgrad.serve.look.listing import listed, tokens
 from postgrad.serve.look.outline import outline
-from postgrad.signals.sites import Site
+from postgrad.signals.error_sites.sites import Site
 
 LONGEST = 200_000
 """Characters of one text that the page shows; the terminal prints all of it."""

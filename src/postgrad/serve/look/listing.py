@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from postgrad.core.trace import Candidate, Step, Trace
-from postgrad.signals.sites import Site
+from postgrad.signals.error_sites.sites import Site
 
 TITLE = 160  # characters
 # Files, notices and reminders that an application puts around what a user typed: <uploaded_files>...</uploaded_files>

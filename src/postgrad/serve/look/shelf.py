@@ -15,7 +15,7 @@ from typing import Any
 from postgrad.core.trace import Trace
 from postgrad.serve.look.detail import as_json, detail
 from postgrad.serve.look.listing import listed
-from postgrad.signals.sites import find_sites
+from postgrad.signals.error_sites.sites import find_sites
 
 _LEVEL = 5
 

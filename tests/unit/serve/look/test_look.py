@@ -26,7 +26,7 @@ from postgrad.serve.look.outline import outline
 from postgrad.serve.look.page import write_page
 from postgrad.serve.look.server import looking
 from postgrad.serve.look.shelf import Shelf
-from postgrad.signals.sites import find_sites
+from postgrad.signals.error_sites.sites import find_sites
 from unit.serve.look.traces_by_hand import HOSTILE, branched, long, many, step, subagent
 
 ALL = [branched(), subagent(), *many(3)]

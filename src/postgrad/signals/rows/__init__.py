@@ -1,0 +1,1 @@
+"""Rows to train on: preference pairs, texts to imitate, soft targets and what people corrected."""

@@ -1,0 +1,1 @@
+"""What a command line is: its parts, its programs, its words, and words misspelt."""
