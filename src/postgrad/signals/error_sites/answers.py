@@ -13,6 +13,7 @@ import re
 from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.error_sites.outcomes import json_object
 from postgrad.signals.shell.commands import about_files, path_of
+from postgrad.signals.words.database import DATABASE_REFUSAL
 from postgrad.signals.words.fault_texts import text_fault
 from postgrad.signals.words.wordings import BUSY_OR_LIMITED, ERROR_WORD, NETWORK_DOWN, NO_SUCH_FILE, PERMISSION_DENIED
 
@@ -62,7 +63,7 @@ _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "cod")
 _TELLS_OF_ERRORS = re.compile(
     r"(?:\A|_)(?:logs?|console|errors?|diagnostics|exceptions?|traces?)(?:\Z|_)|[a-z](?:Logs?|Errors?|Diagnostics)\Z"
 )
-_FEW_ROWS, _FEW_KEYS, _SHORT, _LONGEST_LIST = 3, 6, 600, 6000
+_FEW_ROWS, _FEW_KEYS, _SHORT, _LONGEST_LIST, _LONGEST_REFUSAL = 3, 6, 600, 6000, 6000
 
 
 def answers_with_failure(evidence: Evidence) -> bool:
@@ -78,6 +79,8 @@ def answers_with_failure(evidence: Evidence) -> bool:
         trusted = evidence.result.is_error is False
         ran = kind == "other" and evidence.outcome.code not in (None, 0)
         return ran or by_harness or (kind in ("other", "search") and _error_object(value, trusted=trusted))
+    if kind == "other" and _refused_query(evidence):
+        return True
     if evidence.result.is_error is False:
         return _FRAMED_ERROR.match(evidence.opening) is not None
     if kind == "read":
@@ -92,6 +95,11 @@ def answers_with_failure(evidence: Evidence) -> bool:
     return (_RAISED if "\n" in said else _RAISED_ANY_CASE).match(said) is not None or (
         _UNABLE.match(said) is not None and _NOTHING.search(said) is None
     )
+
+
+def _refused_query(evidence: Evidence) -> bool:
+    """What runs queries seldom knows that one was refused: it hands on the database's words as its answer."""
+    return len(evidence.text) < _LONGEST_REFUSAL and DATABASE_REFUSAL.match(evidence.opening) is not None
 
 
 def _missing(said: str) -> bool:

@@ -26,7 +26,14 @@ BROKEN = re.compile(
     r"^(?:E\s+)?(?:SyntaxError|IndentationError|TabError|NameError|ImportError|ModuleNotFoundError): ", re.MULTILINE
 )
 """What a Python file says that does not get to its work."""
-_INERT = re.compile(r"\.(?:md|txt|rst|log|out|adoc)$", re.IGNORECASE)
+_INERT = re.compile(r"\.(?:md|rst|log|out|adoc)$|(?<!CMakeLists)(?<!requirements)\.txt$", re.IGNORECASE)
+# What makes pages of texts.
+_MAKES_PAGES = re.compile(
+    r"\b(?:hugo|jekyll|mkdocs|sphinx-build|docusaurus|vitepress|mdbook|quarto|antora|asciidoctor)\b"
+)
+_BUILD_FILE = re.compile(
+    r"^(?:CMakeLists\.txt|[Mm]akefile|build\.gradle(?:\.kts)?|pom\.xml|meson\.build)$|\.(?:cmake|mk|bazel)$"
+)
 _SCRATCH = re.compile(r"^(?:/private)?/(?:var/)?tmp/")
 # Folders that no project is in.
 _ELSEWHERE = re.compile(r"^(?:/private)?/(?:(?:var/)?tmp|usr|etc|dev|proc|sys|bin|opt|lib)(?:/|$)")
@@ -58,6 +65,11 @@ class Edit(NamedTuple):
         """The name without its suffix."""
         return self.name.split(".", 1)[0]
 
+    @property
+    def inert(self) -> bool:
+        """Notes and logs break nothing."""
+        return _INERT.search(self.path) is not None
+
 
 class _Done(NamedTuple):
     """What one call edited, and its line if it is one that went well."""
@@ -77,7 +89,7 @@ def edits_since_pass(history: History, stop: int, *, line: str) -> list[Edit]:
         if done.passed is not None and _vouches(done.passed, line):
             edits.clear()
         edits += done.edits
-    return edits
+    return [edit for edit in edits if not edit.inert or _MAKES_PAGES.search(line)]
 
 
 def edits_before(history: History, stop: int) -> list[Edit]:
@@ -90,8 +102,9 @@ def edits_before_run(evidence: Evidence, step: int) -> list[Edit]:
     line = evidence.line or ""
     runs = [words for words in simple_commands(line) if is_test_run(shlex.join(words)) or is_check(shlex.join(words))]
     start = line.rfind(runs[0][0]) if runs else 0
-    made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start and _matters(path)]
-    return [Edit(step, path, creates=TEST_FILE.search(path) is not None) for path in made]
+    made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start]
+    edits = [Edit(step, path, creates=TEST_FILE.search(path) is not None) for path in made]
+    return [edit for edit in edits if not edit.inert]
 
 
 def blamed(edits: list[Edit], text: str) -> int:
@@ -122,6 +135,12 @@ def edit_at_fault(history: History, evidence: Evidence, *, step: int) -> int | N
     return found[-1].step if found else None
 
 
+def breaks_build(history: History, evidence: Evidence, *, step: int) -> bool:
+    """Whether what is wrong with a build stands in a build file that was edited before."""
+    places = [path for path in places_in(evidence.outcome.output) if _BUILD_FILE.search(base(path))]
+    return any(_same_file(edit.path, path) for edit in edits_before(history, step) for path in places)
+
+
 def names_file(text: str, name: str) -> bool:
     """Whether a text has the name as a whole: `test_a.py` is not `a.py`."""
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
@@ -144,7 +163,7 @@ def _all_done(history: History) -> Iterator[_Done]:
     for step, evidence in history.answered():
         opened = _opened(evidence) or opened
         paths = (opened or path if path == OPEN_FILE else path for path in edited_files(evidence.call))
-        files = [path for path in paths if _matters(path) and not (scratch and _SCRATCH.match(path))]
+        files = [path for path in paths if not (scratch and _SCRATCH.match(path))]
         went_well = history.succeeded(evidence)
         if not went_well:  # `cat > a.py <<EOF ...; python a.py`: what failed is the run, the file is there
             files = [path for path in files if evidence.line is not None and _writes_first(evidence.line, path)]
@@ -154,11 +173,6 @@ def _all_done(history: History) -> Iterator[_Done]:
         passed = evidence.line if went_well and evidence.line is not None and _tells(evidence.line) else None
         if made or passed is not None:
             yield _Done(step.index, made, passed)
-
-
-def _matters(path: str) -> bool:
-    """Notes and logs break nothing."""
-    return _INERT.search(path) is None
 
 
 def _has_project(history: History) -> bool:

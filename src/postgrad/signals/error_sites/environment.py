@@ -20,6 +20,8 @@ from postgrad.signals.words.wordings import (
     NETWORK_DOWN,
     NO_RULE,
     NO_SUCH_FILE,
+    NOT_ALLOWED,
+    OUT_OF_SERVICE,
     PERMISSION_DENIED,
     TIMED_OUT,
 )
@@ -67,11 +69,13 @@ _CODES = (
     r"(?:token|session|key|credentials?)_?expired|expired_?(?:token|session|key|credentials?)",
     r"unauthenticated|unauthori[sz]ed|authentication_?(?:error|failed|required)",
     r"internal(?:_?(?:server_?)?error)?|bad_?gateway|gateway_?time_?out|(?:\w+_)?timed?_?out|deadline_?exceeded",
+    r"forbidden|(?:permission|access)_?denied|(?:insufficient|missing)_?(?:permissions?|scopes?|privileges?)",
+    r"(?:in|under|scheduled)?_?maintenance(?:_?mode)?|[45]0[13]|50[024]|429",
     r"network_?error|connection_?(?:error|reset|refused|failed|lost|closed)",
 )
 _NAMED_CODE = re.compile(
-    rf"\"(?:error|code|type|status|reason|name|error_?code|__type)\"\s*:\s*\"{one_of(*_CODES)}"
-    r"(?:_?(?:error|exception))?\"",
+    rf"\"(?:error|code|type|status|reason|name|(?:error|status)_?code|__type)\"\s*:\s*\"?{one_of(*_CODES)}"
+    r"(?:_?(?:error|exception))?\"?\s*[,}\]]",
     re.IGNORECASE,
 )
 _OUTSIDE = (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)
@@ -98,7 +102,7 @@ _NO_PART = re.compile(
 LOST = re.compile(r"\S*\s?cd\b|\S*sh: .{0,20}cd: ")
 """How a shell complains that it cannot go to a folder."""
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|\[?::1\b")
-_EDGE, _FEW_ROWS = 3000, 12
+_EDGE, _FEW_ROWS, _FIRST_WORDS = 3000, 12, 300
 
 
 def lacks(evidence: Evidence) -> bool:
@@ -112,6 +116,10 @@ def lacks(evidence: Evidence) -> bool:
             TIMED_OUT.search(text[:300]) or BUSY_OR_LIMITED.search(text[:300]) or NETWORK_DOWN.search(text[:300])
         )
     if _NAMED_CODE.search(text[:_EDGE]):
+        return True
+    if evidence.kind == "other" and (
+        OUT_OF_SERVICE.search(text[:_FIRST_WORDS]) or NOT_ALLOWED.search(text[:_FIRST_WORDS])
+    ):
         return True
     if _NO_PART.search(text[:_EDGE]):
         return False

@@ -106,6 +106,12 @@ _SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
 _SHELLS = frozenset({"bash", "sh", "zsh", "shell", "terminal", "python", "node", "cmd", "powershell"})
 _NOT_FOUND = 127  # exit code of a shell without the program
 _COMMITS = re.compile(r"\b(?:commit|push|merge)\b")
+# A program that ran into what is there already, and ended.
+_BROKE_OFF = re.compile(
+    r"^Traceback \(most recent|\bSQLSTATE\b|^\S*(?:Error|Exception): .*(?:relation|column|table|index|key)\b"
+    r"|^\w+ aborted!",
+    re.MULTILINE,
+)
 _CANNOT_OPEN = re.compile(r"\S*python\S*: can't open file ")
 
 
@@ -279,6 +285,8 @@ def failed_command(evidence: Evidence) -> Finding | None:
 def _has_nothing_to_do(output: str) -> bool:
     """Somebody did it before; a complaint beside that must be about the same."""
     complaints = [row for row in output.splitlines() if row.startswith(("error:", "fatal:"))]
+    if _BROKE_OFF.search(output):
+        return False
     return NOTHING_TO_DO.search(output) is not None and all(NOTHING_TO_DO.search(row) for row in complaints)
 
 

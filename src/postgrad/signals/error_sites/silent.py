@@ -17,58 +17,17 @@ from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.shell.commands import about_files
 from postgrad.signals.shell.lines import parse_line
 from postgrad.signals.shell.programs import is_check, is_test_run, only_reads
+from postgrad.signals.words.failed_runs import COUNTED, CRASH, FINDING, NOT_FAILED, PASSED, SUMMARY
 from postgrad.signals.words.fault_texts import text_fault
 from postgrad.signals.words.faults import FaultKind, broken_arguments
-from postgrad.signals.words.phrases import Phrases
 from postgrad.signals.words.wordings import (
     COMMAND_NOT_FOUND,
     ERROR_WORD,
-    FAILED_WORD,
     NO_SUCH_FILE,
     PERMISSION_DENIED,
     TIMED_OUT,
 )
 
-SUMMARY = Phrases(
-    # what test runners count
-    rf"\b[1-9]\d*\)? (?:tests? |examples?,? |specs? |suites? |assertions? )?{FAILED_WORD}\b",
-    rf"(?:{FAILED_WORD}|{ERROR_WORD})[ \t]*[:：=][ \t]*[1-9]\d*\b",
-    r"[1-9]\d* ?(?:个|個|件|つ|개)?[^\n,，。]{0,12}(?:失败|失敗|실패)",
-    r"Failures?: [1-9]|Errors?: [1-9]|\b[1-9]\d* (?:errors?|problems? \([1-9])|^[Ff]ound [1-9]\d* errors?\b",
-    # how they name what failed
-    r"^FAILED[ (]|FAILED \(|^FAIL(?:ED)?\b[:!]?(?:\s|$)|^[ \t]*--- FAIL|^not ok \d+|^ERRORS?!",
-    r"^ERROR (?:in|at|collecting|-) ?|^\*\* \(\w+(?:\.\w+)*(?:Error)?\)",
-    # compilers and checkers, by code or by place
-    rf"\b{ERROR_WORD}\s?:?\s?(?:TS|CS|MSB|BC|FS|NU|LNK|C|E)\d{{3,5}}\b|^error(?:\[E\d+\])?: ",
-    rf"[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?{ERROR_WORD}\b|^error: could not compile",
-    rf"^\S+: (?:fatal )?{ERROR_WORD}: |^\[(?:ERROR|FATAL)\] |^ERROR: ",
-    # builds and programs that ended
-    r"^(?:npm|yarn|pnpm) ERR!|^npm error|^(?:g?make)(?:\[\d+\])?: \*\*\* |^CMake Error|ninja: build stopped",
-    r"BUILD FAILED|Build failed|Compilation failed|Failed to compile",
-    r"^Traceback \(most recent call last|^panic: |^Exception in thread",
-    flags=re.MULTILINE,
-)
-"""What a failed test run, check or build says, in one of its lines."""
-_NOT_FAILED = re.compile(
-    r"\b(?:no|0|zero|without(?: any)?) (?:failures?|failed|errors?|problems?)\b|^.*\b0 remaining\b.*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_CRASH = Phrases(
-    # exceptions that nobody caught
-    r"^Traceback \(most recent call last|^(?:\w+\.)*\w+(?:Error|Exception): |^\*\* \(\w+",
-    r"^Exception in thread|^Unhandled|^Uncaught |^panic: |^thread '.{0,80}' panicked",
-    r"^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)|^\+ CategoryInfo\s+: ",
-    r"^Error (?:from server|response from daemon)\b",
-    r"Segmentation fault|\(core dumped\)",
-    r"^Expecting (?:property name|value|'.' delimiter)\b.* line \d+ column|^.{1,200} at (?:-e"
-    r"|\S+\.p[lm]) line \d+\.$",
-    # the word "error" where a program puts it
-    rf"^(?:fatal|error): |^E: |^ERROR: |^{ERROR_WORD}\s?[:：]|\b{ERROR_WORD} (?:TS|CS|MSB)\d{{3,5}}\b",
-    r"^Error (?:opening|parsing|reading|writing|loading|while|occurred)\b|^(?:Syntax|Parse) error",
-    r"^npm (?:ERR!|error)|^(?:g?make)(?:\[\d+\])?: \*\*\* |^BUILD FAILED",
-    flags=re.MULTILINE,
-)
-"""How a program of any sort ends badly, in one of its lines."""
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
 _SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
 _GIT_COMPLAINT = re.compile(
@@ -84,7 +43,7 @@ _UNNAMED_COMPLAINTS = {
 _OWN_WORDS = re.compile(
     r"can(?:not|'t|’t)|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|unexpected|missing|is a directory"
     r"|not a |no matches|omitting|not specified"
-    rf"|bad |syntax|requires|denied|failed|not found|not allowed|\b{ERROR_WORD}\b",
+    rf"|bad |syntax (?!is ok)|requires|denied|failed|not found|not allowed|\b{ERROR_WORD}\b",
     re.IGNORECASE,
 )
 _CELL = re.compile(
@@ -188,7 +147,10 @@ def failed_summary(line: str, text: str) -> bool:
     """Whether the output of a test run or check counts failures; "0 failures" does not."""
     if not (is_test_run(line) or is_check(line)):
         return False
-    return SUMMARY.search(_NOT_FAILED.sub("", _edges(text))) is not None
+    told = NOT_FAILED.sub("", _edges(text))
+    if is_test_run(line) and PASSED.search(told):  # what the tests print may speak of errors
+        return COUNTED.search(told) is not None
+    return SUMMARY.search(told) is not None or (is_check(line) and FINDING.search(told) is not None)
 
 
 def _shell(evidence: Evidence) -> bool:
@@ -226,7 +188,7 @@ def _complains(evidence: Evidence, output: str) -> bool:
         return True
     if only_reads(line) or is_test_run(line):  # a test's log may speak of errors
         return False
-    return _CRASH.search(output) is not None or any(COMMAND_NOT_FOUND.search(row) for row in output.splitlines()[-3:])
+    return CRASH.search(output) is not None or any(COMMAND_NOT_FOUND.search(row) for row in output.splitlines()[-3:])
 
 
 def _own_command(evidence: Evidence) -> bool:

@@ -29,7 +29,7 @@ from postgrad.signals.error_sites.aftermath import reconsider
 from postgrad.signals.error_sites.check_runs import judge_run, reproduces, shows_bug
 from postgrad.signals.error_sites.corrections import user_edit
 from postgrad.signals.error_sites.decisions import follow_up, is_refusal, verdict_on_refusal
-from postgrad.signals.error_sites.edits import edit_at_fault
+from postgrad.signals.error_sites.edits import breaks_build, edit_at_fault
 from postgrad.signals.error_sites.event_sites import event_sites
 from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.error_sites.history import History
@@ -113,6 +113,8 @@ def _malformed(history: History, step: Step, call: ToolCall) -> list[Site]:
 
 
 def _judged(history: History, step: Step, evidence: Evidence, finding: Finding) -> Site:
+    if finding.verdict == "env" and finding.kind == "check_failed" and breaks_build(history, evidence, step=step.index):
+        finding = msgspec.structs.replace(finding, verdict="real")
     site = _site(history, step, evidence, finding)
     if finding.verdict == "real" and finding.kind in ("test_failed", "check_failed", "tool_error"):
         site = _blamed(history, step, evidence, site)

@@ -67,7 +67,8 @@ _TEST_RUNNERS = _any(
     r"""
     py\.?test, unittest, nose2?, jest, vitest, mocha, ava, karma, cypress, playwright test, rspec, minitest, phpunit,
     pest, tox, nox, ctest, bats, gotestsum, cargo-nextest, busted, trial, runtests\.py, run_?tests?\.(?:sh|py),
-    manage\.py test, doctest
+    manage\.py test, doctest, hardhat test, forge test, cucumber(?:-js)?, behave, robot, opa test, molecule test,
+    promtool test, helm unittest, terraform test, newman run, k6 run, wdio, testcafe, testthat
     """
 )
 _TEST_GOALS = _any(r"tests?, test:\S+, spec, nextest, verify, t")
@@ -77,7 +78,10 @@ _CHECKERS = _any(
     golangci-lint, rubocop, stylelint, shellcheck, yamllint, markdownlint\S*, ansible-lint, actionlint, sqlfluff,
     tflint, swiftlint, html-?hint, codespell, cspell, bandit, php -l, bash -n, node --check, helm lint, hadolint,
     ktlint, clang-tidy, phpstan, psalm, credo, pre-commit, manage\.py check, manage\.py makemigrations, buf lint,
-    buf generate, buf build, twine check, poetry check, prisma validate, prisma generate
+    buf generate, buf build, twine check, poetry check, prisma validate, prisma generate, vue-tsc, svelte-check,
+    astro check, cfn-lint, sam validate, cdk synth, promtool check, nginx -t, apachectl configtest, opa check,
+    docker compose config, docker-compose config, spectral lint, redocly lint, swagger-cli validate, kubeconform,
+    kubeval, checkov, trivy config, luacheck, chktex, lintr, dart analyze, flutter analyze, deno lint, deno check
     """
 )
 FORMATTERS = frozenset(["prettier", "black", "isort", "fmt", "format"])
@@ -92,13 +96,14 @@ LINTERS = _names(
 _COMPILERS = _any(
     r"""
     gcc, g\+\+, cc, c\+\+, clang, clang\+\+, javac, rustc, kotlinc, scalac, ghc, csc, cmake, ninja, meson, msbuild,
-    \S*configure, xelatex, pdflatex, webpack, rollup, vite build, next build, esbuild, py_compile, compileall,
-    sphinx-build, mkdocs build, build
+    \S*configure, (?:xe|pdf|lua)latex, latexmk, typst compile, webpack, rollup, vite build, next build, esbuild,
+    py_compile, compileall, sphinx-build, mkdocs build, hugo, jekyll build, protoc, nvcc, forge build, solc, dbt \w+,
+    hardhat compile, az bicep build, xcodebuild, build
     """
 )
 _CHECK_GOALS = _any(
-    """
-    build, check, lint, typecheck, type-check, types, vet, compile, format, fmt, clippy, credo, dialyzer, assemble,
+    r"""
+    build, check, lint, typecheck, type-check, types, vet, compile\w*, format, fmt, clippy, credo, dialyzer, assemble,
     package, bundle, analyze, tsc, ci
     """
 )

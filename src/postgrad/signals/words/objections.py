@@ -243,6 +243,13 @@ _ASKS_WHAT = re.compile(
     r"|какие)(?!\w)[^?]*\?|[^。！？?]*(?:什么|哪些|哪个|吗)[^。！]*[?？]|[^。！？]*か[。?？]*\s*\Z",
     re.IGNORECASE,
 )
+# A text to work on: what it says is not said about the work.
+_HANDS_OVER = re.compile(
+    r"\A\W*(?:(?:now|then|next|please|bitte|por favor)\W+){0,2}(?:rate|translate|summari[sz]e|classify|proofread"
+    r"|rewrite|paraphrase|explain|analy[sz]e|evaluate|grade|judge|score|extract|answer|übersetze|bewerte|fasse|traduis"
+    r"|résume|traduce|resume|traduza|traduci|переведи|оцени|翻译|總結|总结|翻訳|要約)\w*\b[^\n]{0,120}[:：]\s*\n",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[.!?\n;。！？]")
 
 
@@ -252,7 +259,7 @@ def objects(text: str, *, answers: bool = False) -> bool:
     `answers`: the model had asked something, so a plain "no" at the start is an answer.
     """
     opening = text.lstrip()[:_OPENING]
-    if goes_on(opening):
+    if goes_on(opening) or _HANDS_OVER.match(opening):
         return False
     if not answers and (_REFUSES.match(opening) or _NEGATES_FIRST.match(opening)):
         return True

@@ -157,6 +157,36 @@ TIMED_OUT = Phrases(
     r"tiempo de espera agotado|время ожидания истекло|超时|逾時|タイムアウト|시간 초과",
 )
 
+OUT_OF_SERVICE = Phrases(
+    r"\b(?:under|down for|scheduled) maintenance|\Wmaintenance\W|temporarily (?:unavailable|offline|disabled|out of)"
+    r"|(?:session|token|login|licen[cs]e) (?:has |is |was )?expired|\btimed? ?-?out\b|did not respond in time",
+    r"Wartung(?:sarbeiten)?\b|vorübergehend nicht|nicht rechtzeitig|Zeitlimit"
+    r"|(?:Token|Sitzung|Anmeldung|Lizenz) (?:ist |wurde )?abgelaufen",
+    r"en maintenance|temporairement (?:indisponible|hors)|délai (?:d'attente )?dépassé|(?:session|jeton) expirée?",
+    r"en mantenimiento|temporalmente (?:no disponible|fuera)|no está disponible temporalmente"
+    r"|tiempo de espera|(?:sesión|token) (?:ha )?(?:expirad[ao]|caducad[ao])",
+    r"em manutenção|temporariamente (?:indisponível|fora)|tempo (?:limite )?(?:de espera )?(?:esgotado|excedido)"
+    r"|(?:sessão|token) expirad[ao]",
+    r"in manutenzione|temporaneamente non disponibile|(?:sessione|token) scadut[ao]",
+    r"на обслуживании|временно недоступ|(?:сессия|токен) (?:истекла|истёк|истек)|время ожидания",
+    r"维护中|維護中|暂时不可用|暫時無法|(?:会话|令牌|登录|會話|登入)(?:已)?(?:过期|失效|過期)",
+    r"メンテナンス|一時的に利用できません|(?:セッション|トークン).{0,6}(?:期限切れ|失効)",
+    r"점검 중|일시적으로 사용할 수 없|(?:세션|토큰).{0,6}만료",
+)
+"""What services say of themselves when they cannot answer now."""
+
+NOT_ALLOWED = Phrases(
+    r"\bforbidden\b|\b(?:access|permission)[ _](?:is |was )?denied|not (?:authori[sz]ed|permitted|allowed) to"
+    r"|(?:does not|don't|doesn't|do not|lacks?) (?:have )?(?:the )?(?:\w+ )?(?:permission|access|privilege|scope)",
+    r"(?:zugriff|zugang) (?:verweigert|untersagt)|keine (?:berechtigung|rechte)|nicht berechtigt",
+    r"accès (?:refusé|interdit)|non autorisée?|permission refusée|pas (?:les droits|autorisé)",
+    r"acceso (?:denegado|prohibido)|no autorizad[ao]|sin permiso|no tiene permisos?",
+    r"acesso (?:negado|proibido)|não autorizad[ao]|sem permissão|accesso negato|non autorizzat[ao]",
+    r"доступ (?:запрещ[её]н|закрыт)|отказано в доступе|нет прав|没有权限|無權限|权限不足|權限不足|拒绝访问|拒絕存取",
+    r"アクセス(?:が)?拒否|権限がありません|許可されていません|접근(?:이)? 거부|권한이 없",
+)
+"""What services say to those whom they do not serve."""
+
 MISSING_SYSTEM_PART = Phrases(
     r"cannot open shared object file|error while loading shared libraries|no space left on device"
     r"|disk quota exceeded",

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postgrad.signals.error_sites import asking, environment, rules, silent
-from postgrad.signals.words import fault_texts, wordings
+from postgrad.signals.error_sites import asking, environment, rules
+from postgrad.signals.words import failed_runs, fault_texts, wordings
 from postgrad.signals.words.phrases import _FOLDED, Phrases, alternatives, needles
 
 TABLES = {name: value for name, value in vars(wordings).items() if isinstance(value, Phrases)}
 TABLES |= {f"fault {kind}": value for kind, value in fault_texts._PATTERNS}
-TABLES |= {"summary": silent.SUMMARY, "crash": silent._CRASH, "server": environment._LOCAL_SERVER}
+TABLES |= {"summary": failed_runs.SUMMARY, "crash": failed_runs.CRASH, "server": environment._LOCAL_SERVER}
 TABLES |= {"hook": rules._COMMIT_HOOK, "suggests": asking.SUGGESTS, "usage": rules._USAGE}
 
 
