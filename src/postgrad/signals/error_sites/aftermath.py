@@ -35,7 +35,8 @@ from postgrad.signals.words.wordings import NO_SUCH_FILE, NOT_FOUND
 _FAILURES = frozenset({"tool_error", "test_failed", "check_failed", "repro_failed", "no_match", "invalid_call"})
 _RUNS = frozenset({"test_failed", "check_failed", "repro_failed"})
 _IN_USE = Phrases(
-    r"EADDRINUSE|address already in use|port (?:\S+ )?is (?:already |currently )?(?:in use|allocated|taken|occupied)",
+    r"EADDRINUSE|address already in use|server is already running"
+    r"|port (?:\S+ )?is (?:already |currently )?(?:in use|allocated|taken|occupied)",
     r"port \S+ (?:is )?already (?:in use|allocated)|only one usage of each socket address|(?:端口"
     r"|ポート).{0,20}(?:占用|使用)",
 )

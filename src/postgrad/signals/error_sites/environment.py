@@ -40,7 +40,7 @@ _PROGRAM = re.compile(
 _BUILDS = frozenset({"make", "gmake", "cmake", "ninja", "configure", "meson", "bazel"})
 # A place in source code, or the name of a failing test: the build got as far as the code.
 _IN_SOURCE = re.compile(
-    r"[\w./\\-]+\.[A-Za-z]\w{0,5}(?:[:(]\d+|\", line \d+)|^--- FAIL|^FAILED "
+    r"[\w./\\-]+\.[A-Za-z]\w{0,5}(?:[:(]\d+|\", line \d+)|^--- FAIL|^FAIL(?:ED)?[: (]"
     r"|\b\d+ (?:passed|failed|failures?|tests?|examples?)\b",
     re.MULTILINE,
 )
@@ -117,12 +117,12 @@ def lacks(evidence: Evidence) -> bool:
         )
     if _NAMED_CODE.search(text[:_EDGE]):
         return True
+    if _NO_PART.search(text[:_EDGE]):
+        return False
     if evidence.kind == "other" and (
         OUT_OF_SERVICE.search(text[:_FIRST_WORDS]) or NOT_ALLOWED.search(text[:_FIRST_WORDS])
     ):
         return True
-    if _NO_PART.search(text[:_EDGE]):
-        return False
     if "url" in (evidence.call.arguments or {}) and _KEPT_FROM_US.search(text[:300]):
         return True
     if evidence.outcome.code in _NETWORK_CODES.get((evidence.programs or ("",))[-1], ()):

@@ -77,6 +77,7 @@ _USAGE = Phrases(
     r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
     r"|command|subcommand)"
     r"|flag provided but not defined|missing script|file or directory not found: |^ERROR: not found: "
+    r"|^=* ?\d+ deselected in "
     r"|no tests? (files? )?(found|ran|collected|match(ing|ed)?)|\bnot found\. (some|available|possible)\b",
     flags=re.IGNORECASE | re.MULTILINE,
 )

@@ -13,7 +13,8 @@ import re
 from postgrad.signals.words.phrases import one_of
 
 _LEAD = (
-    r"(?:[^\n:\[{]{0,60}\b(?:error|errors|failed|failure|exception|invalid|executed|because|with)\b[^\n:]{0,60}: ?){0,2}"
+    r"(?:[^\n:\[{]{0,60}\b(?:error|errors|failed|failure|exception|invalid|executed|because|with)\b"
+    r"[^\n:]{0,60}: ?){0,2}"
 )
 _CODES = one_of(
     r"\((?:\w+\.)+(?:errors\.)?[A-Z]\w+\) ",  # SQLAlchemy: (psycopg2.errors.UndefinedColumn) column ...

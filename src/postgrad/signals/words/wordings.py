@@ -96,7 +96,8 @@ FAILED_WORD = (
 
 NOTHING_TO_DO = Phrases(
     r"nothing to commit|nothing added to commit|already exists|no such process"
-    r"|cannot create directory .{1,300}: File exists|mkdir: .{1,300}: File exists"
+    r"|(?:cannot create directory|failed to create (?:symbolic|hard) link) .{1,300}: File exists"
+    r"|mkdir: .{1,300}: File exists"
     r"|already up[- ]to[- ]date|no changes added to commit|no stash entries found|no local changes to save"
     r"|no process found|needed a single revision|\balready_(?!in_use)\w+",
     r"nichts zu committen|existiert bereits|bereits aktuell|rien à valider|existe déjà|déjà à jour",
@@ -123,7 +124,7 @@ NETWORK_DOWN = Phrases(
     r"|max retries exceeded|certificate (?:has expired|is not (?:yet )?valid)|self[- ]signed certificate",
     r"unable to locate package|some index files failed to download|unable to fetch some archives",
     r"is the server running (?:locally|on)|(?:could not|can(?:not|'t)) connect to (?:server|host|the|\w+ server"
-    r"|(?:local|remote) \w+ server|\w+ at )|cannot connect to the docker daemon"
+    r"|(?:local|remote) \w+ server|\w+ at |[\w.-]+\.[a-z]{2,}\b)|cannot connect to the docker daemon"
     r"|\bdial (?:tcp|udp|unix)\b|\bi/o timeout\b|: no such host\b|net::ERR_(?!FILE|ABORTED|BLOCKED|INVALID)\w+"
     r"|is the docker daemon running|connection to the server .{1,80} was refused|actively refused",
     r"Name oder Dienst nicht bekannt|Netzwerk ist nicht erreichbar|Nom ou service inconnu"
@@ -202,7 +203,8 @@ MISSING_SYSTEM_PART = Phrases(
     r"please tell me who you are|author identity unknown|unable to auto-detect email address",
     r"unable to create '.{1,300}\.lock': (?:operation not permitted|permission denied|read-only)",
     r"session (?:has )?expired|expired or invalid session|INVALID_SESSION_ID",
-    r"no matching distribution found|could not find a version that satisfies|externally-managed-environment",
+    r"could not find a version that satisfies (?![^\n]{0,300}\(from versions: \d)|externally-managed-environment"
+    r"|\A\W*(?:exit code \d\W+)?(?:error\W+)?no matching distribution found",
     r"NoSuchModuleError|can't load plugin|no tty present|a (?:terminal|password) is required|are you root\b"
     r"|must be run as root",
     r"executable doesn't exist at|browser.{0,40}not installed|please install|is not installed"
@@ -210,7 +212,8 @@ MISSING_SYSTEM_PART = Phrases(
     r"InterpreterNotFound|glibc(?:xx)?_\d|permission denied \(publickey"
     r"|host key verification failed|could not read (?:username"
     r"|password) for",
-    r"authentication (?:failed|required)|not logged in|auth login|\bunauthorized\b|invalid api key|ライセンス"
+    r"failed to authenticate|access denied for user"
+    r"|authentication (?:failed|required)|not logged in|auth login|\bunauthorized\b|invalid api key|ライセンス"
     r"|no display"
     r"|(?:requires you|you (?:must|need|have)) to (?:be )?(?:log|sign)(?:ged)? ?in\b|ENEEDAUTH"
     r"|(?:missing|insufficient)[ _](?:scope|permissions?)\b|network restrictions|command '\S+' failed: no such file"
