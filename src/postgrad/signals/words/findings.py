@@ -15,8 +15,10 @@ from postgrad.signals.words.phrases import Phrases, one_of
 
 # What the user saw that the work does now: a subject and one of these, in a statement without a condition.
 _FINDINGS = (
-    r"404s",
-    r"(?:gives?|returns?|shows?|says|prints?|throws?|raises?|outputs?|displays?|gets?|getting|got) (?:(?:me|us|just"
+    r"404s|never \w+s\b|(?:me|us|it|them|goes|leads|points|redirects|links|sends|opens) (?:to|in|on|at"
+    r"|into) the wrong \w+",
+    r"(?:gives?|returns?|shows?|show as|says|prints?|throws?|raises?|outputs?|displays?|gets?|getting|got) (?:(?:me"
+    r"|us|just"
     r"|only|an?|the|back|out) ){0,3}\W?(?:[45]0\d|undefined|null|none|nan|nothing|empty|blank|garbage|exceptions?"
     r"|traceback|\w*errors?)",
     r"(?:is|are|was|were|comes? (?:up|out|back)|looks?|went|goes|stays?) (?:(?:now|just|all|completely|totally"
@@ -25,6 +27,7 @@ _FINDINGS = (
     r"|upside down|backwards|reversed|swapped|dead|stale|outdated|obsolete|deprecated|unmaintained|weird|odd"
     r"|strange|awful|terrible|unnatural|nonsense|inaccurate|incomplete|useless|unused|ugly|confusing|failing|stuck"
     r"|slow|too (?!bad)\w+|not \w+ed)",
+    r"(?:is|are|looks?) (?:\w+ )?(?:garbage|gibberish|nonsense|over-?engineered|overkill|over-?complicated|a mess)",
     r"(?:is|are) (?:(?:now|still|all) )?(?:off|red)|(?:looks?|is|are|does) (?:exactly )?the same|the wrong \w+",
     r"(?:has|have|had) no(?! (?:problem|issue|objection|idea|preference|question|hurry|need))",
     r"(?:has |have )?(?:disappear(?:s|ed)|vanish(?:es|ed))",
@@ -67,7 +70,23 @@ _FINDS = re.compile(
     re.IGNORECASE,
 )
 _SEES = re.compile(
-    rf"\A\W*(?:{_OPENERS}\W+)*(?:it should (?:only|not|still)|nothing (?:has |was )?(?:chang\w+|happen\w+"
+    rf"\A\W*(?:{_OPENERS}\W+)*(?:the|my|your|this|that|it|an?) (?:\w+ ){{0,4}}\w+s (?:as soon as|every time|each time"
+    rf"|whenever)\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*your (?!\w+ (?:works?|looks|is|are|makes?|helps?|helped|sounds"
+    rf"|was)\b)\w+ (?:\w+ ){{0,2}}?\w+s\b(?! \w+ed\b)"
+    rf"|\A\W*(?:{_OPENERS}\W+)*(?:this|that|it)(?: \w+)? would (?:also )?(?:drop|delete|break|remove|overwrite|lose"
+    rf"|leak|expose|kill|crash|fail|block|wipe)\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*it(?:['’]s| is) (?!work|look|go|gett|compil|pass|runn|do|com|rain|noth|someth"
+    rf"|morn)\w+ing (?:the|an?|my|our|all|every)\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*(?:missing \w+|i need (?:it|this|that|the \w+) (?:in|as|with|without)\b)|\b(?:what"
+    rf"|as) i (?:already )?had before\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*(?:fails|crashes|breaks|hangs|freezes|errors out|throws) (?:on|in|with|when|at|for"
+    rf"|an?)\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*only (?:half|one|two|some|part|\d+) (?:of )?[^.?!\n]{{1,50}} (?:is|are|was|were|got"
+    rf"|came|show\w*)\b"
+    rf"|\A\W*(?:{_OPENERS}\W+)*(?:it|this|that) (?:now |just |only )?(?:says|complains|prints|outputs|reports)\W"
+    r"(?!.{0,20}\b(?:ok(?:ay)?|success\w*|passed|works?|done)\b)"
+    rf"|\A\W*(?:{_OPENERS}\W+)*(?:it should (?:only|not|still)|nothing (?:has |was )?(?:chang\w+|happen\w+"
     rf"|works?))\b|\A\W*(?:{_OPENERS}\W+)*(?:i (?:(?:now|just|only|keep) )?(?:get|see)|(?:(?:i['’]?m"
     rf"|we['’]re) )?(?:now |still )?(?:getting|seeing)"
     r"|(?:i )?got)\b[^.!?\n]{0,40}?(?:\w*error|exception|traceback|warning|[45]0\d|blank|nothing|undefined|null"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from postgrad.signals.words.phrases import one_of
+
 _FIRST_WORDS = 200
 # A question about the matter takes nothing back, whatever its words: "How do I undo a commit?"
 _ASKS = re.compile(
@@ -16,7 +18,8 @@ _ASKS = re.compile(
 _STILL = re.compile(r"\b(?:still|again|wrong|broken)\b", re.IGNORECASE)
 # "No" and its like with which nothing is refused.
 _CLOSES = re.compile(
-    r"\A\W*(?:no|nope|nah|nein|non|nee|нет|não|いいえ|不)?\W{0,3}(?:that(?:['’]?s| is| will be| was) (?:all|it|fine"
+    r"\A\W*(?:no|nope|nah|nein|non|nee|нет|não|いいえ|不)?\W{0,3}(?:we(?:['’]re| are) (?:done|good|fine|finished)\b"
+    r"|that(?:['’]?s| is| will be| was) (?:all|it|fine"
     r"|ok(?:ay)?|good|enough|everything)|thanks?\b|thank you|thx|i(?:['’]?m| am) (?:good|fine|ok|done)|(?:it['’]?s"
     r"|all) (?:fine|good|ok(?:ay)?)\b(?!,? but)|go ahead|not (?:now|yet)\b|(?:that|this|it)(?:['’]s| is"
     r"| was) (?:exactly|just|precisely) (?:what|it|right)|all good|nicht nötig|danke\b|passt so|pas (?:besoin"
@@ -38,13 +41,19 @@ _ASKS_HOW = re.compile(
     r"|сделать|работает)|怎么(?:样|用|做|才能|回滚|撤销|实现|运行)|如何|どうやって|どのように|怎樣)",
     re.IGNORECASE,
 )
-_NEW_MATTER = re.compile(
-    r"\A\W*(?:(?:also|ok(?:ay)?|next|now|and|oh|one more thing)\W+)?(?:(?:there(?:['’]?s| is| are)"
+_NEW_MATTERS = (
+    r"(?:(?:also|ok(?:ay)?|next|now|and|oh|one more thing)\W+)?(?:there(?:['’]?s| is| are)"
     r"|i (?:also )?(?:found|noticed|have|got)|we (?:also )?have) (?:also )?(?:another|a (?:new|different|second"
-    r"|separate)|one more|one other)|(?:the |my )?(?:next|second|third|other|new) (?:task|issue|bug|ticket|question"
-    r"|problem|thing|step|one)\b)",
-    re.IGNORECASE,
+    r"|separate)|one more|one other)",
+    r"(?:(?:also|ok(?:ay)?|next|now|and|oh)\W+)?(?:the |my )?(?:next|second|third|other|new) (?:task|issue|bug|ticket"
+    r"|question|problem|thing|step|one)\b",
+    r"(?:(?:great|perfect|nice|good|thanks|cool)\W+)?one (?:last|more|other) thing\b",
+    r"(?:the )?(?:requirements?|user story|task|spec|ticket|goal|context|background|example)s?\s*[:：]",
+    r"(?:the |our |a |one of (?:the|our) )?(?:customers?|users?|clients?|qa|support|ci|pipeline|build server"
+    r"|monitoring)"
+    r"\b[^?\n]{1,80}\b(?:investigate|look into|find out|figure out|debug (?:it|this))\b",
 )
+_NEW_MATTER = re.compile(rf"\A\W*{one_of(*_NEW_MATTERS)}", re.IGNORECASE)
 # A plain request, after words of praise or without.
 _WISHES = re.compile(
     r"\A\W*(?:(?:great|perfect|nice|cool|good|awesome|super|excellent|lgtm|love it|thanks?|thank you|(?:it |that "
@@ -52,7 +61,9 @@ _WISHES = re.compile(
     r"|yes|thanks)\W+){0,4}(?:(?:can|could|would|will) you (?:also |please |now )?(?!explain why)\w+|let['’]?s"
     r"|(?:the )?(?:users?|admins?|customers?|visitors?|people|everyone) should|i['’]?d (?:also )?like"
     r"|we should (?:also )?|add|create|implement|write|build|generate|extend|document|deploy|publish|translate"
-    r"|summari[sz]e|explain|describe|list|show me)\b(?!,?\s+(?:is|are|was|were|fails?|failed|does|has|breaks?|still"
+    r"|summari[sz]e|explain|describe|list|show me|schreib\w*|formulier\w*|erklär\w*|übersetz\w*|escrib\w*|explíca\w*"
+    r"|redact\w*|écri\w*|expliqu\w*|rédige\w*|scriv\w*|spiega\w*|escrev\w*|(?:me )?expliqu\w*|напиши\w*|объясни\w*"
+    r"|переведи\w*|составь\w*)\b(?!,?\s+(?:is|are|was|were|fails?|failed|does|has|breaks?|still"
     r"|now)\b|\()(?!.{0,60}\bback\b)",
     re.IGNORECASE,
 )

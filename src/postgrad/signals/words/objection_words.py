@@ -1,23 +1,23 @@
 """The words of objections, by what they do and by language: a table that `objections` searches with.
 
 What a user says against finished work does one of a few things in any language: it blames ("you deleted"), says that
-things are as before ("still", "the same error"), or what is missing now, tells what had been wanted, wants it back as
-it was, asks in disbelief, contrasts ("this, not that"), concedes ("better, but"). Words of one class stand together,
-so that a language that lacks them is seen. Latin and Cyrillic words are matched whole; Chinese and Japanese have no
-bounds to ask for.
+things are as before ("still", "the same error"), or what is missing now, or asks in disbelief. What is wanted instead
+is in `demand_words`. Words of one class stand together, so that a language that lacks them is seen. Latin and Cyrillic
+words are matched whole; Chinese and Japanese have no bounds to ask for.
 """
 
 from __future__ import annotations
 
 BLAMES: dict[str, tuple[str, ...]] = {
     "en": (
-        r"you(?:['’]ve| have| just|r)? (?:forgot\w*|missed|broke\w*|removed|deleted|ignored|dropped|lost|skipped"
+        r"you(?:['’]ve| have) (?:changed|modified|altered|touched|broken)|you(?:['’]ve| have| just|r)? (?:forgot\w*"
+        r"|missed|broke\w*|removed|deleted|ignored|dropped|lost|skipped"
         r"|overw\w+|hard-?coded|hallucinated|invented|made (?:that|it|this) up|confus\w+|mixed|messed|screwed"
         r"|duplicated|misread|misunder\w+|misspelled|assumed|guessed|overcomplicat\w+|over-?engineer\w+|reverted"
         r"|renamed|replaced|rewrote|commented|hid|truncated|repeated|contradict\w+|reintroduced|undid|swapped"
         r"|reversed|copied|left (?!off|it))(?! (?:it|this|that)?,? (?:good|great|nicely))",
-        r"you(?:['’]re| are|r| were) (?:\w+ )?(?:confus|mix|overcomplicat|overengineer|ignor|miss|forget|assum"
-        r"|guess|repeat|break|us|call|contradict|hallucinat|overthink|go)ing",
+        r"you(?:['’]re| are|r| were) (?:\w+ ){0,3}?(?:skipp|confus|mix|overcomplicat|overengineer|ignor|miss|forget"
+        r"|assum|guess|repeat|break|us|call|contradict|hallucinat|overthink|go)ing",
         r"you(?:['’]re| are) (?:still |completely |totally |just )?(?:wrong|mistaken|not (?:listening|following"
         r"|reading|using))",
         r"you (?:did|have|were|are|do|had)(?: not|n['’]?t)(?! (?:need|have to|mention|worry|been|yet))|you (?:only"
@@ -111,7 +111,7 @@ AS_BEFORE: dict[str, tuple[str, ...]] = {
         r"|problema)|não mudou nada|nada mudou",
     ),
     "ru": (
-        r"(?:всё|все) ещё|все еще|по-прежнему|опять|снова (?:не|та|то|ошиб\w+)|та же (?:самая )?ошибка"
+        r"(?:всё|все) (?:ещё|равно)|все еще|по-прежнему|опять|снова (?:не|та|то|ошиб\w+)|та же (?:самая )?ошибка"
         r"|то же самое(?! (?:для|с|и)\b)|ничего не (?:изменилось|происходит|поменялось)",
     ),
 }
@@ -120,7 +120,7 @@ LACKS: dict[str, tuple[str, ...]] = {
         r"(?:da|es|in \w+) (?:ist|sind|gibt es) (?:\w+ )?(?:ein|noch|zwei) (?:\w+ ){0,2}\w*fehler",
         r"(?:fehlt|fehlen)(?! nur)|(?:ist|sind) (?:\w+ ){0,3}(?:weg|kaputt|leer|falsch|verschwunden|abgeschnitten"
         r"|doppelt|verrutscht|nicht (?!schlimm|dringend|nötig|eilig))",
-        r"(?:funktioniert|geht|läuft|laufen|erscheint|kompiliert|lädt|stimmt|passt|klappt|öffnet|startet|baut"
+        r"(?:funktioniert|geht|läuft|laufen|erscheint|kompiliert|lädt|stimmt|stimmen|passt|klappt|öffnet|startet|baut"
         r"|greift|zeigt|sieht|tut|schlägt|schlagen) (?:\w+ ){0,3}?(?:nicht|fehl|nichts)|nicht mehr|stürzt ab"
         r"|wirft (?:\w+ ){0,3}fehler|gibt (?:es )?(?:\w+ )?fehler",
         r"(?:das|es|so) (?:sieht|ist) (?:\w+ )?(?:nicht (?!schlimm|dringend|nötig|eilig)|falsch|komisch|zu )",
@@ -155,73 +155,12 @@ LACKS: dict[str, tuple[str, ...]] = {
         r"|foi)\w*|dá erro|deu erro|falh(?:a|ou|am)|trava",
     ),
     "ru": (
-        r"не (?:работа|отобража|компилир|показыва|запуска|открыва|сохраня|загружа|обновля|видно|появля|собира"
+        r"не \w+(?:ется|ится|ются|ятся)(?!\w)|не (?:работа|отобража|компилир|показыва|запуска|открыва|сохраня|загружа"
+        r"|обновля|видно|появля|собира"
         r"|проход|совпада|хвата|соответств)\w*",
         r"пропал\w*|исчез\w*|(?:пуст(?:о|ой|ая|ое)|сломан\w*|обрезан\w*)|пада(?:ет|ют)|неверн\w+|неправильн\w+"
         r"|выда[её]т ошибку|с ошибкой|больше не",
     ),
-}
-HAD_WANTED: dict[str, tuple[str, ...]] = {
-    "en": (
-        r"i (?:said|meant|asked|told|only wanted|only asked|specifically|clearly|explicitly)"
-        r"|i (?:had )?wanted(?! to (?:ask|say|know|thank|check|let))",
-        r"i (?:did ?n[o'’]t|do ?n[o'’]t|never) (?:ask|want|say|mean|like|request)(?! (?:to|any .{1,30} next))\w*"
-        r"|i(?:['’]d| had)? expected|we (?:agreed|decided|discussed)(?! to (?:add|use))|i (?:only|just) (?:want"
-        r"|need|wanted|needed)\b|not what (?:i|we)|as i (?:said"
-        r"|asked)",
-        r"(?:the )?(?:task|spec|ticket|issue|docs?|documentation|readme|instructions?|requirements?|design|mock-?up"
-        r"|rfc|guidelines?|prompt) (?:clearly |explicitly )?(?:says?|said|states?|stated|asks?|asked|requires?"
-        r"|shows?) ",
-    ),
-    "de": (
-        r"(?:das )?hatte ich (?:\w+ )?(?:gesagt|geschrieben)|du solltest (?:\w+ )?(?:nur|nicht)"
-        r"|ich (?:wollte(?! (?:fragen|wissen|sagen|danke))|meinte|hatte|habe) (?:\w+ ){0,6}?(?:gesagt|gebeten"
-        r"|gemeint|gewollt|geschrieben|nicht|nur|auf|kein\w*)",
-        r"ich meinte|ich wollte (?!fragen|wissen|sagen|mich)\w+|sollte doch|wie gesagt|so war das nicht",
-    ),
-    "fr": (
-        r"je voulais(?! (?:savoir|dire merci|demander))|j['’]ai (?:dit|demandé|précisé)|je (?:t['’]|vous )(?:ai"
-        r"|avais) (?:dit|demandé)|j['’]avais (?:dit|demandé)|ce n['’]est pas ce que",
-    ),
-    "es": (
-        r"(?:yo )?quería(?! (?:saber|preguntar|dar))|(?:te |le )?(?:pedí|dije)|me refería|no (?:es|era) (?:eso"
-        r"|lo que)|había (?:pedido|dicho)",
-    ),
-    "it": (
-        r"(?:io )?volevo(?! (?:sapere|chiedere|ringraziare))|(?:ti )?(?:ho|avevo) (?:chiesto|detto)|intendevo"
-        r"|non (?:è|era) (?:quello|ciò) che",
-    ),
-    "pt": (r"(?:eu )?(?:queria(?! saber)|pedi|disse|quis dizer|tinha pedido)|não (?:é|era|foi) (?:isso|o que)",),
-    "ru": (r"я (?:же )?(?:просил|имел\w* в виду|хотел|говорил|сказал|писал)\w*|это не то|не то,? что",),
-}
-TAKES_BACK: dict[str, tuple[str, ...]] = {
-    "en": (
-        r"(?:put|change|move|bring|switch|turn|set|get) (?:it|them|that|this|the \w+(?: \w+)?) back|back to (?:how"
-        r"|what|the way) it was|(?:go|went|going) back to the (?:old|previous|original|last|first)|(?:as|like"
-        r"|how) it (?:was|used to be)(?: before)?|restore (?:the|my|it|that|this|what)|leave .{1,40} alone",
-        r"(?:remove|delete|drop|get rid of|undo|revert) (?:\w+ ){0,5}(?:you|that you|you['’]ve) (?:\w+ )?(?:added"
-        r"|made|wrote|created|introduced|put|did|changed)",
-        r"(?:and )?(?:do|start) (?:it )?(?:again|over)(?! (?:if|when|later))",
-    ),
-    "de": (
-        r"mach(?:e|t)? (?:\w+ ){0,3}?rückgängig|(?:stell|setz|nimm|mach)\w* (?:\w+ ){0,3}?(?:wieder her|zurück)"
-        r"|wie (?:es )?(?:vorher|zuvor|davor)(?: war)?|lass (?:\w+ ){0,4}(?:so|drin|in ruhe|wie)",
-    ),
-    "fr": (
-        r"(?:annule|reviens|remets?|rétablis|restaure)[rsz]?|comme (?:avant|c['’]était)|laisse .{1,30}(?:tel|comme"
-        r"|tranquille)",
-    ),
-    "es": (
-        r"(?:deshaz|revierte|restaura|devuelve|vuelve a (?:poner|dejar))(?:lo|la)?|como (?:estaba|antes)|déjal[oa]",
-    ),
-    "it": (
-        r"(?:annulla|ripristina|rimetti|torna a)\w*|com['’]era(?: prima)?|come prima|lascia\w* (?:\w+ )?(?:com|così)",
-    ),
-    "pt": (
-        r"(?:desfaz|desfaça|reverte|reverta|restaura|restaure)r?|(?:volta|deixa|deixe|volte) (?:\w+ ){0,2}como"
-        r"|como (?:estava|era|antes)",
-    ),
-    "ru": (r"(?:верни|откати|отмени|восстанови)\w*|как было|оставь (?:как|так)",),
 }
 DISBELIEVES: dict[str, tuple[str, ...]] = {
     "en": (
@@ -233,7 +172,9 @@ DISBELIEVES: dict[str, tuple[str, ...]] = {
         r"|are) [^.?!\n]{1,40} hard-?\s?coded|why not (?:just|simply)",
         r"(?:is|are|was|were|should|would|does|do|did|has|have)n['’]?t (?:this|that|it|the|these|those|you|he"
         r"|they)(?! (?:be )?(?:nice|great|cool))",
-        r"are you (?:sure|certain|serious|kidding)|where (?:did|is|are|has|have) (?:the|my|all|our) .{1,40}(?: go"
+        r"are you (?:sure|certain|serious|kidding)|where (?:did|is|are|has|have) (?:the|my|all"
+        r"|our) (?!.{1,40} (?:stored|defined|located|used|set"
+        r"|saved|kept|configured|handled|documented)\b).{1,40}(?: go"
         r"| gone|\?)|what happened to|what(?:['’]s| is) (?:this|that|with)|(?:really|seriously|wtf|wth|huh)\?",
         r"what (?:about|if) .{1,80}(?:throws?|crash\w*|fails?|breaks?|error)|how (?:do|can|could) you know",
     ),
@@ -252,42 +193,4 @@ DISBELIEVES: dict[str, tuple[str, ...]] = {
         r"почему (?:\w+ ){0,3}(?:не|удал\w+|пропал\w+|измен\w+|пуст\w+)|(?:почему|зачем) (?:ты|вы|не|тут|здесь"
         r"|удал\w+|измен\w+|убра\w+)|ты уверен\w*|вы уверены|куда (?:делся|делась|пропал\w*)|разве",
     ),
-}
-CONTRASTS: dict[str, tuple[str, ...]] = {
-    "en": (
-        r"(?:use|do|call|put|make|keep|take|try|write|return|show|say|have|pick|name|import) .{1,60} (?:instead of"
-        r"|rather than)",
-        r"(?:should|must|needs? to|has to|ought to|was supposed to|is supposed to)(?: have)? .{1,60},? (?:not"
-        r"|instead of|rather than)\b|should have (?:been|used|gone|had|said)|(?:was|were|is|are) supposed to",
-        r"(?:it|that|this|those|these)(?:['’]s| is| are)(?: \w+){1,5}, not (?:a |an |the )?\w+|(?:wanted|meant"
-        r"|asked for|need) .{1,60}, not \w+|instead(?=[.!,]|\s*\Z)",
-        r"\w+ing (?:instead of|rather than) \w+",
-        r"actually,? (?:it|that|this|the|we|there|i|you|no|don|use|make|let)\b",
-    ),
-    "de": (
-        r"\w+ \w+, nicht (?!wahr|mehr|nur|schlimm|nötig)\w+|umgekehrt|andersrum",
-        r"(?:nicht|kein\w*) .{1,60} sondern|(?:statt|anstatt|stattdessen|anstelle)|lieber (?:so|das|die|den|mit"
-        r"|ohne)|(?:es|das|die|der) (?:muss|müsste|sollte|soll) .{1,40} (?:sein|heißen|stehen|lauten)(?! (?:können"
-        r"|lassen))|nimm (?:bitte )?(?:die|das|den) ander\w+",
-    ),
-    "fr": (
-        r"(?:doit|doivent|devrait|devait|devraient) (?:être|avoir|utiliser|aller|rester)|\w+ \w+, pas (?!mal|besoin"
-        r"|la peine)\w+|c['’]est l['’]inverse|le contraire",
-        r"au lieu (?:de|d['’])|plutôt (?:que|qu['’]|le|la|avec)|(?:il faut|il fallait|ça devrait|ce devrait"
-        r"|il faudrait) (?:utiliser|être|mettre|que)",
-    ),
-    "es": (
-        r"\w+ \w+, no (?:en|el|los|las|al|un|una|con|por|inglés|español)|al revés|lo contrario",
-        r"en (?:lugar|vez) de|(?:debería|tendría que|tiene que|debe) (?:ser|estar|decir|usar|haber)|sino (?:que|el"
-        r"|la|con)|más bien",
-    ),
-    "it": (
-        r"\w+ \w+, non (?!c['’]è|ti|è|serve)\w+|il contrario|invece (?:di|che)|anziché|piuttosto che|(?:dovrebbe"
-        r"|deve|doveva) (?:essere|dire|usare)|bensì",
-    ),
-    "pt": (
-        r"\w+ \w+, não (?!é|precisa|tem)\w+|o contrário|em vez de|ao invés de|(?:deveria|tem que|tinha que"
-        r"|deve) (?:ser|estar|usar|dizer)|e sim ",
-    ),
-    "ru": (r"вместо|наоборот|а не |(?:должн[оаы]?|должен|нужно|надо) (?:было|быть)|лучше (?:бы|так)",),
 }

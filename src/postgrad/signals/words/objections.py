@@ -1,20 +1,21 @@
 """The plain ways to say "not that" about a finished answer (rule 10), in seven languages, and some words of eight more.
 
-Words are looked for by what they do (`objection_words`): a refusal at the very start ("no, ..."), blame, "as before",
-what is missing, what had been wanted, a request to take work back, disbelief, a contrast, a concession ("better, but").
-English findings ("the link 404s") are in `findings`. What ends the matter, asks about it or wishes for more vetoes them
-(`followups`). A refusal that answers the model's own question objects to nothing. Not covered: irony, and words that
-only say what is wanted.
+Words are looked for by what they do (`objection_words`, `demand_words`, `reminders`): a refusal at the very start
+("no, ..."), blame, "as before", what is missing, what had been wanted, a request to take work back, disbelief, a
+contrast, a concession ("better, but"). English findings ("the link 404s") are in `findings`. What ends the matter, asks
+about it or wishes for more vetoes them (`followups`). A refusal that answers the model's own question objects to
+nothing. Not covered: irony, and words that only say what is wanted.
 """
 
 from __future__ import annotations
 
 import re
 
-from postgrad.signals.words import objection_words
+from postgrad.signals.words import demand_words, objection_words
 from postgrad.signals.words.findings import finds
 from postgrad.signals.words.followups import asks_whether, goes_on, wishes
 from postgrad.signals.words.phrases import one_of
+from postgrad.signals.words.reminders import reminds
 
 _OPENING = 250  # characters: the first sentences
 
@@ -125,12 +126,12 @@ _UNBOUND = (
     r"不对|不對|不是这|不是這|不是我|是错|是錯|错了|錯了|错误的|錯誤的|(?:改|删|用|写|理解|搞|弄|选|看|填|放)(?:错"
     r"|錯)|有误|不正确|不正確|不符合",
     r"还是(?!可以|很|挺|不错)|還是(?!可以|很)|仍然|依然|依旧|仍旧|同样的(?:错误|问题)|又(?:报错|出错|错|失败|坏)"
-    r"|没有?变化|沒有變化|没反应",
+    r"|没有?(?:任何)?(?:变化|效果|反应|改变)|沒有(?:任何)?變化|没反应",
     r"没有?(?:用|生效|效果|改|按|显示|出现|保存|更新)(?!过)|沒有(?:用|生效|效果)|不(?:生效|起作用|工作|显示|顯示"
     r"|能用|行了|见了|見了)|(?:打|用|点|进|连|看|登|跑)不(?:开|到|了|上|动|通)|不(?:通过|能用|行)了"
     r"|不是.{1,12}[，,](?:而)?是|报错|出错了|崩溃|空白|丢了|丢失|漏了|漏掉|少了|缺了|缺少(?!的话)|多了",
     r"我(?:说|說|要|想要|指|问|問)的(?:是|不是)|我(?:没|沒)(?:让|讓|说|說|要)|我的意思|忘了|忘记|忘記|不是(?:让|叫"
-    r"|要)你|反了|你(?:没|沒)有?(?!关系|关注)|我要求|我(?:明明|已经说)",
+    r"|要)你|[你它]把.{1,12}(?:删|刪|改|弄|去掉|覆盖|覆蓋|换|換|移)(?:了|掉)|反了|你(?:没|沒)有?(?!关系|关注)|我要求|我(?:明明|已经说)",
     r"撤销|撤銷|恢复(?!正常)|恢復|还原|還原|回滚(?!的)|改回|退回|(?:改|变|弄|放)回(?:去|来|原)|重新(?:写|寫|做|来"
     r"|來|改)|别动|不要动|别改|不要改|不要(?:用|加|写|删)|别(?:用|加|写|删)",
     r"为什么(?:要?(?:删|改|加|用|动)|还|没|不|又|会)|為什麼(?:刪|改|還|沒)|怎么(?:还|又|没|不|把|会)|怎麼(?:還|又"
@@ -141,7 +142,7 @@ _UNBOUND = (
     r"|間違(?:って|い|え)|おかしい|正しくな",
     r"まだ(?:エラー|動|でき|直|表示|同じ|残|ダメ|だめ)|(?:[けせれえべめて]|なり|合い|足り)ません(?!か|でしょう)"
     r"|なくなりました|なくなった|同じエラー|変わ(?:りません|らない|っていない|ってない)|エラーが(?:出|発生|表示)"
-    r"|失敗し(?:ます|ました|た)|落ちます|クラッシュ",
+    r"|反応し(?:ません|ない)|余計な|崩れ(?:て|ました)|失敗し(?:ます|ました|た)|落ちます|クラッシュ",
     r"(?:動|動作|表示|起動|反映|保存|コンパイル|機能|見え|でき|開き)(?:し|さ|され)?(?:き|え|れ|か)?(?:ません"
     r"|ない(?!よう|場合|とき|なら))|抜けて|消えて|足りません|足りない|なくなっ|空白|二重",
     r"頼んで(?:い)?(?:ません|ない)|と言(?:い|っ)(?:まし)?た|と言いました|ほしかった|欲しかった|忘れて",
@@ -222,9 +223,9 @@ def _of(table: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
     )
 
 
-_ACCUSES = (_of(objection_words.BLAMES), _of(objection_words.TAKES_BACK), _of(objection_words.DISBELIEVES))
+_ACCUSES = (_of(objection_words.BLAMES), _of(demand_words.TAKES_BACK), _of(objection_words.DISBELIEVES))
 # What answers to a question of the model's say, too.
-_COMPARES = (_of(objection_words.AS_BEFORE), _of(objection_words.HAD_WANTED), _of(objection_words.CONTRASTS))
+_COMPARES = (_of(objection_words.AS_BEFORE), _of(demand_words.HAD_WANTED), _of(demand_words.CONTRASTS))
 _LACKS = _of(objection_words.LACKS)
 _NO_BOUNDS = re.compile("|".join(_UNBOUND))
 _TOO_MUCH = re.compile(rf"\A\W*{one_of(*_TOO_MUCH_OF.values())}", re.IGNORECASE)
@@ -264,6 +265,8 @@ def objects(text: str, *, answers: bool = False) -> bool:
     if not answers and (_REFUSES.match(opening) or _NEGATES_FIRST.match(opening)):
         return True
     if _THIS_NOT_THAT.match(text.strip()[:_OPENING]) and not _NOT_A_THING.search(opening):
+        return True
+    if reminds(opening):
         return True
     plain = (_WRONG_FIRST, _TOO_MUCH, _CONCEDES)
     if any(words.match(opening) for words in plain) or _TAKES_BACK.search(opening):
