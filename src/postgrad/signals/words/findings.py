@@ -26,7 +26,7 @@ _FINDINGS = (
     r"|unreadable|misaligned|unstyled|invisible|unchanged|down|crashing|offline|unreachable|frozen|duplicated"
     r"|upside down|backwards|reversed|swapped|dead|stale|outdated|obsolete|deprecated|unmaintained|weird|odd"
     r"|strange|awful|terrible|unnatural|nonsense|inaccurate|incomplete|useless|unused|ugly|confusing|failing|stuck"
-    r"|slow|too (?!bad)\w+|not \w+ed)",
+    r"|slow|inconsistent|misspell?ed|misspelt|spelled wrong|outdated|too (?!bad)\w+|not \w+ed)",
     r"(?:is|are|looks?) (?:\w+ )?(?:garbage|gibberish|nonsense|over-?engineered|overkill|over-?complicated|a mess)",
     r"(?:is|are) (?:(?:now|still|all) )?(?:off|red)|(?:looks?|is|are|does) (?:exactly )?the same|the wrong \w+",
     r"(?:has|have|had) no(?! (?:problem|issue|objection|idea|preference|question|hurry|need))",
@@ -42,6 +42,7 @@ _FINDINGS = (
     r"(?:that|this|it)(?:['’]s| is) (?:\w+ )?(?:an? |the )?(?:different|other|old|previous|same|another|wrong"
     r"|opposite|unrelated)",
     r"there(?:['’]s| is| are) no(?! (?:rush|hurry|need|more|other|further|problem|worries|questions?|reason))",
+    r"blows up|points? to the (?:staging|wrong|old|test|local)\b|went (?:up|down) instead",
     r"(?:crash|hang|freeze|fail)(?:e?s)?(?! (?:gracefully|safe|fast|over))|(?:broke|kills|killed) (?:the|my|our|all"
     r"|every|it)|breaks (?:the|my|our|on|for|with|when|all|every|\w+s)",
     r"(?:is|are|was|were)(?: not|n['’]?t) (?!sure|urgent|necessary|needed|important|required|bad|a |an |my |the )\w+",

@@ -34,7 +34,8 @@ BLAMES: dict[str, tuple[str, ...]] = {
         r"|translated)|you said (?:\w+ ){1,12}but",
         r"you(?:['’]re| are) (?!doing|going to|getting (?:there|close)|asking|looking for|thinking|trying"
         r"|working)\w+ing (?:the"
-        r"|an?|my|our|it|this|that)|did you (?:even|actually|really)|have you (?:even|actually)"
+        r"|an?|my|our|it|this|that)|did you (?:even|actually|really|forget|miss|check|test)\b|have you (?:even"
+        r"|actually)"
         r"|who (?:told|asked) you",
     ),
     "de": (

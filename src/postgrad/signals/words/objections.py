@@ -22,7 +22,10 @@ _OPENING = 250  # characters: the first sentences
 # "no" and "not" open many polite sentences, too: "no problem", "not bad".
 _REFUSALS = (
     r"no(?! (?:problem|worries|need|rush|hurry|thanks|thank you|questions?|objections?|further|more|other|idea"
-    r"|preference|opinion|strong|particular|comments?|changes?|issues?|doubt|wonder|está mal|hay|te preocupes)\b)",
+    r"|preference|opinion|strong|particular|comments?|changes?|issues?|doubt|wonder|está mal|hay|te preocupes|tengo"
+    r"|necesito|s[eé]|puedo)\b"
+    r"|\W{1,2}(?:i|we) (?:do(?: not|n['’]?t)) (?:have|know|need|remember|think so|mind)\b|\W{1,2}(?:that|it)(?:['’]s"
+    r"| is) not (?:necessary|needed|required|urgent)\b)",
     r"not(?! (?:bad|yet|sure|only|really|at all|necessarily|a problem|to worry|that i)\b)",
     r"nope",
     r"nein",

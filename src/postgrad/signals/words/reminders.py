@@ -42,6 +42,8 @@ _IN_MY_LANGUAGE = (
     r"(?:请|請)?用?(?:中文|英文|繁體中文|简体中文)(?:回答|回复|回覆|写|寫)?(?:谢谢|謝謝)?\W*\Z|по-русски\W*\Z|日本語で(?:お願いします|答えて\w*)?\W*\Z",
 )
 _TO_THE_POINT = (
+    r"(?:that|this)(?:['’]s| is) (?:a lot of|(?:very |quite |pretty |really )?(?:odd|weird|strange|suspicious"
+    r"|annoying))\b",
     r"(?:just |please )*answer (?:the|my) question|stick to (?:the|my)|read (?:the|my) (?:\w+ )?(?:again|properly"
     r"|carefully"
     r"|first|request|prompt|instructions?|question)",

@@ -20,4 +20,5 @@ def test_it_objects(said: str) -> None:
 
 @pytest.mark.parametrize("said", TABLE["none"])
 def test_it_goes_on(said: str) -> None:
-    assert not (objects(said) or shows_failure(said))
+    assert not objects(said)
+    assert not shows_failure(said)
