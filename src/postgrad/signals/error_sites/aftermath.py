@@ -67,6 +67,7 @@ _IN_THE_CALL = re.compile(
 _ASKS_FORMAT = re.compile(r"--(?:check|diff|list-different|dry-run)\b|\s-[lcd]\b")
 _STREAMED = re.compile(r"[<>]\s*([\w./~-]+)")
 _QUOTED = re.compile(r"['`‘\"](\w{3,})['`’\"]")
+_ID = re.compile(r"[\w-]*\d[\w-]*")
 _FIRST_WORDS, _EDGE = 200, 4000
 _SHORTEST, _FARTHEST, _SOON, _LATER = 4, 2, 2, 6
 
@@ -81,6 +82,8 @@ def reconsider(history: History, step: Step, evidence: Evidence, site: Site) -> 
 
 def _verdict(history: History, step: Step, evidence: Evidence, site: Site) -> Verdict | None:
     if site.kind == "no_match" and shown_unchanged(evidence):
+        return "real"
+    if site.verdict == "benign" and evidence.kind in ("other", "search") and _miscopied(history, step, evidence):
         return "real"
     if site.verdict != "real":
         typed = evidence.kind in ("shell", "read", "edit") and site.kind not in _RUNS
@@ -166,6 +169,19 @@ def _knew_better(history: History, step: Step, evidence: Evidence) -> bool:
     earlier = {name for _, other in history.answered(before=step.index) for name in _things(other)}
     missing = [name for name in _things(evidence) if name not in earlier and name in said]
     return any(_is_slip([name], [known]) for name in missing for known in earlier)
+
+
+def _miscopied(history: History, step: Step, evidence: Evidence) -> bool:
+    """Whether a number or an id that was looked up in vain is one of the user's with its characters mixed up."""
+    given = [value for value in (evidence.call.arguments or {}).values() if isinstance(value, str | int)]
+    messages = [history.trace.messages[key] for key in step.request.messages]
+    said = " ".join(message.text for message in messages if message.role == "user")
+    known = {word for word in _ID.findall(said) if len(word) >= _SHORTEST}
+    return any(
+        value not in said
+        and any(sorted(value) == sorted(word) and OSA.distance(value, word) <= _FARTHEST for word in known)
+        for value in (word for text in given for word in _ID.findall(str(text)))
+    )
 
 
 def _things(evidence: Evidence) -> list[str]:

@@ -19,7 +19,7 @@ from postgrad.signals.words.wordings import BUSY_OR_LIMITED, ERROR_WORD, NETWORK
 
 ANSWERED_ERROR = re.compile(
     rf"\A\W*(?:#+ \w+\W+)?{ERROR_WORD}"
-    r"(?:\s?[:：]|\s+(?:executing|calling|running|reading|while|during|in|at|al|beim|lors)\b)",
+    r"(?:\s?[:：](?!\s*(?:none|null|no|0)\b)|\s+(?:executing|calling|running|reading|while|during|in|at|al|beim|lors)\b)",
     re.I,
 )
 """An answer that begins with the word "error", under a headline or without one."""
@@ -59,6 +59,7 @@ _ERROR_KEY = re.compile(ERROR_WORD)
 _GOOD_CODES = (None, 0, 1, 200, "0", "200", "OK", "ok", "SUCCESS", "success")
 _ONLY_ERROR = frozenset({"error", "message", "code", "status", "details", "hint"})
 _ERROR_LISTS = ("errors", "errorMessages", "error_messages")
+_USER_ERRORS = re.compile(r"\"(?:userErrors|user_errors)\"\s*:\s*\[\s*\{")  # of mutations that changed nothing
 _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "cod")
 _TELLS_OF_ERRORS = re.compile(
     r"(?:\A|_)(?:logs?|console|errors?|diagnostics|exceptions?|traces?)(?:\Z|_)|[a-z](?:Logs?|Errors?|Diagnostics)\Z"
@@ -74,6 +75,8 @@ def answers_with_failure(evidence: Evidence) -> bool:
     value = json_object(evidence.text)
     if value is None and kind in ("other", "search") and _only_errors(evidence.text):
         return evidence.result.is_error is not False
+    if value is not None and kind == "other" and _USER_ERRORS.search(evidence.text[:_LONGEST_LIST]):
+        return True
     if value is not None:
         by_harness = value.get("status") == "error" and ("message" in value or "error" in value)
         trusted = evidence.result.is_error is False
@@ -82,7 +85,8 @@ def answers_with_failure(evidence: Evidence) -> bool:
     if kind == "other" and _refused_query(evidence):
         return True
     if evidence.result.is_error is False:
-        return _FRAMED_ERROR.match(evidence.opening) is not None
+        spoken = kind == "other" and len(evidence.text) < _SHORT and ANSWERED_ERROR.match(evidence.opening)
+        return bool(spoken) or _FRAMED_ERROR.match(evidence.opening) is not None
     if kind == "read":
         return _cannot_read(evidence)
     said = evidence.text.strip()

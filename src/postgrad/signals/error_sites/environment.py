@@ -71,6 +71,7 @@ _CODES = (
     r"internal(?:_?(?:server_?)?error)?|bad_?gateway|gateway_?time_?out|(?:\w+_)?timed?_?out|deadline_?exceeded",
     r"forbidden|(?:permission|access)_?denied|(?:insufficient|missing)_?(?:permissions?|scopes?|privileges?)",
     r"(?:in|under|scheduled)?_?maintenance(?:_?mode)?|[45]0[13]|50[024]|429",
+    r"market_?closed|outside_?(?:of_?)?(?:business|trading|opening|office|market)_?hours",
     r"network_?error|connection_?(?:error|reset|refused|failed|lost|closed)",
 )
 _NAMED_CODE = re.compile(

@@ -45,7 +45,10 @@ Verdict = Literal["real", "user_correction", "user_stop", "user_followup", "beni
 
 _CASCADE = re.compile(
     r"\A\W*(tool_use_error\W+)?(sibling tool call errored|cancelled: parallel tool call|skipped (because|due to)"
-    r"|(tool call )?(was )?not executed (because|due to) (an? )?(earlier|previous|other|parallel))",
+    r"|(tool call )?(was )?not executed (because|due to) (an? )?(earlier|previous|other|parallel))"
+    r"|\A[^\n]{0,120}(?:non exécutée?|nicht ausgeführt|no ejecutad[oa]|não executad[oa]|non eseguit[oa]|not executed"
+    r"|не выполнен\w*|未执行|未執行|実行されません)\W[^\n]{0,80}(?:autre|ander\w+|otr[oa]|outr[oa]|altr[oa]|another"
+    r"|друг\w+|另|其他|他の|別の)",
     re.IGNORECASE,
 )
 _SECOND_TOOL = re.compile(

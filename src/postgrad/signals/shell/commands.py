@@ -16,6 +16,7 @@ from postgrad.signals.shell.lines import parse_line, written_files
 ToolKind = Literal["shell", "code", "edit", "read", "search", "wait", "other"]
 
 _COMMAND_KEYS = ("command", "cmd", "script", "commands", "CommandLine", "command_line")
+_ARGUMENT_KEYS = ("args", "arguments", "argv", "subcommand", "input")  # of a program that is a tool
 _CODE_KEYS = ("code", "python_code", "cell", "source", "new_source")
 _PATH_KEYS = (
     *("file_path", "path", "notebook_path", "filename", "target_file", "filePath", "absolute_path", "relative_path"),
@@ -64,7 +65,7 @@ _AWAITS = re.compile(
 def command_of(call: ToolCall) -> str | None:
     """The command line of a shell call, None for other tools. ``["bash", "-lc", LINE]`` gives LINE."""
     arguments = call.arguments or {}
-    for key in _COMMAND_KEYS:
+    for key in (*_COMMAND_KEYS, *(_ARGUMENT_KEYS if _own_name(call.name) in _PROGRAMS else ())):
         value = arguments.get(key)
         if isinstance(value, str) and (key != "command" or "path" not in arguments):
             return _with_program(
@@ -80,8 +81,13 @@ def command_of(call: ToolCall) -> str | None:
 
 def _with_program(tool: str, line: str) -> str:
     """``kubectl {"command": "get pods"}``: a command-line program that is offered as a tool of its own."""
-    name = re.split(r"__|[.:/]", tool)[-1].lower()
+    name = _own_name(tool)
     return f"{name} {line}" if name in _PROGRAMS and line.split()[:1] not in ([name], []) else line
+
+
+def _own_name(tool: str) -> str:
+    """The name of a tool without that of its server."""
+    return re.split(r"__|[.:/]", tool)[-1].lower()
 
 
 def _starts_a_shell(words: Sequence[str]) -> bool:
@@ -126,7 +132,7 @@ def kind_of(call: ToolCall) -> ToolKind:
         return "edit"
     if _SEEKS.search(call.name):
         return "search"
-    return "read" if _READS.match(re.split(r"__|[.:/]", call.name)[-1]) else "other"
+    return "read" if _READS.match(_own_name(call.name)) else "other"
 
 
 def about_files(call: ToolCall) -> bool:

@@ -24,7 +24,7 @@ SEARCHES = _names(
     get-process, show-ref, rev-parse, check-ignore, merge-base, config, getent, printenv, find_file, search_file,
     search_dir, command -v, kill -0, ps -p, nc -z, jq -e, yq -e, pip show, pip3 show, brew list, npm ls, npm list,
     npm outdated, docker inspect, ping, gh checks, man, pkill, killall, systemctl status, systemctl is-active,
-    systemctl is-enabled
+    systemctl is-enabled, kubectl auth
     """
 )
 """What says "no" with its exit code; of some programs only one subcommand or option does."""

@@ -15,7 +15,8 @@ from postgrad.signals.words.phrases import Phrases, one_of
 
 # What the user saw that the work does now: a subject and one of these, in a statement without a condition.
 _FINDINGS = (
-    r"404s|never \w+s\b|(?:me|us|it|them|goes|leads|points|redirects|links|sends|opens) (?:to|in|on|at"
+    r"(?:is|are) nowhere|404s|never \w+s\b|(?:me|us|it|them|goes|leads|points|redirects|links|sends|opens) (?:to|in"
+    r"|on|at"
     r"|into) the wrong \w+",
     r"(?:gives?|returns?|shows?|show as|says|prints?|throws?|raises?|outputs?|displays?|gets?|getting|got) (?:(?:me"
     r"|us|just"

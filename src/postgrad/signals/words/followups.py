@@ -18,7 +18,9 @@ _ASKS = re.compile(
 _STILL = re.compile(r"\b(?:still|again|wrong|broken)\b", re.IGNORECASE)
 # "No" and its like with which nothing is refused.
 _CLOSES = re.compile(
-    r"\A\W*(?:no|nope|nah|nein|non|nee|нет|não|いいえ|不)?\W{0,3}(?:we(?:['’]re| are) (?:done|good|fine|finished)\b"
+    r"\A\W*(?:no|nope|nah|nein|non|nee|нет|não|いいえ|不)?\W{0,3}(?:(?:stop\W+)?(?:on arrête|das (?:war|wär)['’]?s"
+    r"|das reicht|es todo|basta così|é só isso|всё на сегодня)\b|就这样|以上です|we(?:['’]re| are) (?:done|good|fine"
+    r"|finished)\b"
     r"|that(?:['’]?s| is| will be| was) (?:all|it|fine"
     r"|ok(?:ay)?|good|enough|everything)|thanks?\b|thank you|thx|i(?:['’]?m| am) (?:good|fine|ok|done)|(?:it['’]?s"
     r"|all) (?:fine|good|ok(?:ay)?)\b(?!,? but)|go ahead|not (?:now|yet)\b|(?:that|this|it)(?:['’]s| is"

@@ -16,6 +16,8 @@ BLAMES: dict[str, tuple[str, ...]] = {
         r"|duplicated|misread|misunder\w+|misspelled|assumed|guessed|overcomplicat\w+|over-?engineer\w+|reverted"
         r"|renamed|replaced|rewrote|commented|hid|truncated|repeated|contradict\w+|reintroduced|undid|swapped"
         r"|reversed|copied|left (?!off|it))(?! (?:it|this|that)?,? (?:good|great|nicely))",
+        r"you \w+ed [^.?!\n]{1,60}, but (?!now|can|could|please|also|what|how)|(?:shows?|says|reads|is|are|was"
+        r"|were) [^.?!\n]{1,40}, not (?!only|just|sure)\S",
         r"you(?:['’]re| are|r| were) (?:\w+ ){0,3}?(?:skipp|confus|mix|overcomplicat|overengineer|ignor|miss|forget"
         r"|assum|guess|repeat|break|us|call|contradict|hallucinat|overthink|go)ing",
         r"you(?:['’]re| are) (?:still |completely |totally |just )?(?:wrong|mistaken|not (?:listening|following"
@@ -39,7 +41,8 @@ BLAMES: dict[str, tuple[str, ...]] = {
         r"|who (?:told|asked) you",
     ),
     "de": (
-        r"(?:das|es) (?:macht|hat) .{0,40}kaputt|das ist (?:doch |ja |noch )?(?:nicht der|nicht die|nicht das"
+        r"kann (?:so |doch )?nicht (?:stimmen|sein|richtig sein)|(?:du hast|sie haben) [^.?!\n]{1,60}, aber|(?:das"
+        r"|es) (?:macht|hat) .{0,40}kaputt|das ist (?:doch |ja |noch )?(?:nicht der|nicht die|nicht das"
         r"|die alte|der alte|das alte|ein ander\w+|der falsche|die falsche)",
         r"(?:du|ihr) (?:hast|habt|bist) .{0,60}?(?:falsch\w*|vergessen|gelöscht|entfernt|übersehen|überschrieben"
         r"|ignoriert|kaputt\w*|vertauscht|verwechselt|doppelt|umbenannt|weggelassen|missverstanden|nicht)",
@@ -47,12 +50,14 @@ BLAMES: dict[str, tuple[str, ...]] = {
         r"|gemeint)",
     ),
     "fr": (
-        r"(?:tu|vous) (?:l['’])?(?:as|avez|es|êtes) .{0,40}?(?:oublié|supprimé|effacé|cassé|enlevé|ignoré"
+        r"(?:tu as|vous avez) [^.?!\n]{1,60}, mais|n['’]est pas possible|(?:tu|vous) (?:l['’])?(?:as|avez|es"
+        r"|êtes) .{0,40}?(?:oublié|supprimé|effacé|cassé|enlevé|ignoré"
         r"|mauvais\w*|tromp\w+|écrasé|confondu|mal \w+|changé|modifié|inventé)",
         r"(?:tu|vous) n['’](?:en |y )?(?:as|avez)|ça (?:casse|a cassé|supprime|a supprimé)",
     ),
     "es": (
-        r"(?:esto|eso) (?:rompe|rompió|borra|borró)",
+        r"no (?:has|ha|habéis|han) (?:\w+ado|\w+ido|visto|hecho|leído|dicho|puesto)|(?:has|ha) \w+(?:ado"
+        r"|ido) [^.?!\n]{1,60}, pero|no puede ser|(?:esto|eso) (?:rompe|rompió|borra|borró)",
         r"(?:(?:te|se|lo|la) )?(?:has|ha|habéis|han) .{0,40}?(?:olvidado|borrado|eliminado|roto|quitado|ignorado"
         r"|equivocad\w+|cambiado|confundido|inventado|duplicado)",
         r"(?:olvidaste|borraste|eliminaste|rompiste|quitaste|ignoraste|cambiaste|confundiste|inventaste"
@@ -64,7 +69,8 @@ BLAMES: dict[str, tuple[str, ...]] = {
         r"|sbagliat\w+|cambiat\w+|confus\w+|inventat\w+|duplicat\w+)",
     ),
     "pt": (
-        r"isso (?:quebra|quebrou|apaga|apagou)",
+        r"(?:você|vc) \w+(?:ou|eu|iu) [^.?!\n]{1,60}, mas|acho que (?:você|vc) \w+(?:ou|eu|iu)|não pode ser"
+        r"|isso (?:quebra|quebrou|apaga|apagou)",
         r"(?:você|tu|vc) (?:\w+ )?(?:esqueceu|apagou|removeu|quebrou|tirou|ignorou|errou|mudou|trocou|confundiu"
         r"|inventou|duplicou|deletou)",
         r"(?:esqueceu|apagou|quebrou|errou)",

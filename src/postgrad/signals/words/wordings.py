@@ -116,7 +116,8 @@ NETWORK_DOWN = Phrases(
     r"network-related or instance-specific error"
     r"|remote name could not be resolved|unable to verify the (?:first|leaf) certificate|GOPROXY=off"
     r"|lost connection to|server has gone away|connection (?:was )?(?:lost|closed|dropped)\b|upstream connect error"
-    r"|socket hang up|error (?:when |while )?(?:performing|making|sending) (?:the |a )?request",
+    r"|socket hang up|connection unexpectedly closed|(?:server|remote)_?disconnected|error (?:when "
+    r"|while )?(?:performing|making|sending) (?:the |a )?request",
     r"\b(?:api|service|server|cluster|endpoint|backend) (?:is )?(?:not|currently not) (?:available|reachable"
     r"|ready)\b",
     r"\A\W*(?:error\W+)?not connected\W*\Z|\b(?:browser|profile|device|simulator) is already in use"

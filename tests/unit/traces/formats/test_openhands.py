@@ -92,6 +92,15 @@ def test_records_are_the_events_own_ids_or_places(tmp_path: Path) -> None:
     assert [step.records for step in old(tmp_path, events).steps] == [(1,), (3,)]
 
 
+@pytest.mark.parametrize("images", [True, 3, "x", {"a": 1}, [None, 1]])
+def test_images_that_are_no_list_of_addresses_are_left_out(images: object, tmp_path: Path) -> None:
+    events = openhands_events()
+    first = next(event for event in events if event.get("source") == "user")
+    first["args"]["image_urls"] = images
+    trace = old(tmp_path, events)
+    assert [len(trace.messages[key].blocks) for key in trace.steps[0].request.messages][-1:] == [1]
+
+
 def test_pairs_without_metadata_are_a_step_an_action(tmp_path: Path) -> None:
     """The oldest histories: no ids, no sources, no metadata."""
     pairs = [

@@ -23,7 +23,7 @@ from postgrad.core.trace import Feedback, Fidelity, Source, StepKind, Trace
 from postgrad.traces.conversation import Action, Setting
 from postgrad.traces.formats.datasets.rows import Row
 from postgrad.traces.formats.datasets.telling import Telling
-from postgrad.traces.formats.shapes.plain import mapping, mappings, number, string, text, written
+from postgrad.traces.formats.shapes.plain import items, mapping, mappings, number, string, text, written
 from postgrad.traces.formats.shapes.said import RawResult
 from postgrad.traces.formats.shapes.tools import tools
 
@@ -153,9 +153,7 @@ def _own_setting(setting: Setting, step: Mapping[str, Any], own: Mapping[str, An
     }
     setting = replace(setting, params=params)
     if own.get("fidelity") in get_args(Fidelity):
-        missing = (
-            tuple(string(word) for word in own.get("missing") or ()) if isinstance(own.get("missing"), list) else ()
-        )
+        missing = tuple(string(word) for word in items(own.get("missing")))
         setting = replace(setting, fidelity=cast(Fidelity, own["fidelity"]), missing=missing)
     return setting
 

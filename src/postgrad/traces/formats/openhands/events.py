@@ -20,7 +20,7 @@ from postgrad.core.message import Block, Message, Reasoning, ResultStatus, Text,
 from postgrad.core.trace import Feedback
 from postgrad.traces.conversation import Action, Conversation, provider_key
 from postgrad.traces.formats.content import call, read_content
-from postgrad.traces.formats.shapes.plain import mapping, mappings, string, text
+from postgrad.traces.formats.shapes.plain import items, mapping, mappings, string, text
 from postgrad.traces.formats.shapes.tools import tools as read_tools
 
 Event = Mapping[str, Any]
@@ -182,7 +182,7 @@ def _response_id(event: Event) -> str | None:
 
 
 def _said(args: Mapping[str, Any]) -> tuple[Block, ...]:
-    images = [{"type": "image_url", "image_url": url} for url in args.get("image_urls") or () if isinstance(url, str)]
+    images = [{"type": "image_url", "image_url": url} for url in items(args.get("image_urls")) if text(url)]
     return read_content([args.get("content"), *images]).blocks
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from postgrad.core.message import Tool
 from postgrad.traces.formats.otel.tree import Attributes
 from postgrad.traces.formats.shapes.answers import answers
-from postgrad.traces.formats.shapes.plain import first, mapping, mappings, opened, string
+from postgrad.traces.formats.shapes.plain import first, items, mapping, mappings, opened, string
 from postgrad.traces.formats.shapes.said import Said
 from postgrad.traces.formats.shapes.tools import tools
 from postgrad.traces.formats.shapes.turns import turns
@@ -22,7 +22,7 @@ def context(own: Attributes) -> list[Said] | None:
         return [said for item in listed for said in turns(_message(mapping(item)))]
     prompts = own.get("llm.prompts") or own.under("llm.prompts")
     if prompts is not None:
-        texts = [first(mapping(item), "prompt.text", "text") or item for item in opened(prompts) or []]
+        texts = [first(mapping(item), "prompt.text", "text") or item for item in items(opened(prompts))]
         return turns([mapping(item.get("prompt")).get("text") if isinstance(item, dict) else item for item in texts])
     value = own.get("input.value")
     return turns(value) if value is not None else None
@@ -46,7 +46,7 @@ def answer(own: Attributes) -> list[Said]:
 def offered(own: Attributes) -> tuple[Tool, ...]:
     """The tools on offer."""
     listed = own.under("llm.tools")
-    schemas = [first(mapping(mapping(item).get("tool")), "json_schema") for item in listed or []]
+    schemas = [first(mapping(mapping(item).get("tool")), "json_schema") for item in items(listed)]
     given = tools([schema for schema in schemas if schema is not None])
     return given or tools(mapping(opened(own.get("llm.invocation_parameters"))).get("tools"))
 

@@ -31,6 +31,11 @@ def mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def items(value: object) -> list[Any]:
+    """What is in a list, nothing for everything else."""
+    return value if isinstance(value, list) else []
+
+
 def mappings(value: object) -> list[dict[str, Any]]:
     """The objects in a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
