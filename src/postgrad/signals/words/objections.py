@@ -89,7 +89,7 @@ _OBJECTIONS: dict[str, tuple[str, ...]] = {
         r"i (?:said|meant|asked|told|only wanted|only asked)",
         r"why did you (?:delete|remove|change|drop|break|overwrite|touch|ignore|skip|rename|add)",
         r"(?:don['’]?t|do not|never) (?:do|use|change|touch|remove|delete|add)",
-        r"instead(?=[.!]|\s*\Z)",
+        r"instead(?=[.!]|\s*\Z)|nowhere (?:in|to be|on)",
         r"(?<![.!?,;] )try again",
         r"(?:put|change|move) (?:it|them|that|this) back|leave .{1,40} alone",
     ),

@@ -24,6 +24,7 @@ from postgrad.traces.formats.spans.calls import ancestors, distinct_calls
 from postgrad.traces.formats.spans.contexts import Draft, drafts_of
 from postgrad.traces.formats.spans.results import Runs, shown
 from postgrad.traces.formats.spans.span import Span
+from postgrad.traces.formats.spans.threads import told_next
 from postgrad.traces.pool import MessagePool
 from postgrad.traces.sources.ledger import Ledger
 
@@ -87,7 +88,7 @@ def assemble(spans: Sequence[Span], source: Source, ledger: Ledger) -> list[Trac
     for part, record in parts.items():
         uses.follow(part, record)
     uses.write(ledger)
-    return traces
+    return told_next(traces)
 
 
 def _unique(spans: Sequence[Span], uses: Uses) -> list[Span]:
