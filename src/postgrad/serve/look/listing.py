@@ -51,10 +51,15 @@ def listed(trace: Trace, sites: Sequence[Site], *, key: int) -> dict[str, Any]:
 
 
 def title(trace: Trace) -> str:
-    """The first thing that a user said, on one line; text that an application wrote in tags is passed over."""
+    """What the user began the trace with, on one line; text that an application wrote in tags is passed over.
+
+    A trace that goes on from an earlier conversation begins with what was said after its last answer.
+    """
     first: Step | None = trace.steps[0] if trace.steps else None
     messages = trace.context(first) if first else tuple(trace.messages.values())
-    said = [" ".join(m.text.split()) for m in messages if m.role == "user"]
+    answered = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    asked = [message for message in messages[answered + 1 :] if message.role == "user"] if first else []
+    said = [" ".join(m.text.split()) for m in asked or messages if m.role == "user"]
     typed = [text for one in said if (text := _TAGGED.sub("", one).strip())]
     whole = next(iter([*typed, *(text for text in said if text)]), "")
     return whole if len(whole) <= TITLE else whole[: TITLE - 1] + "…"

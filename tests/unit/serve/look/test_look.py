@@ -21,7 +21,7 @@ from postgrad.core.errors import ConfigError
 from postgrad.core.message import Message, Text, ToolResult
 from postgrad.serve.look import terminal
 from postgrad.serve.look.detail import detail
-from postgrad.serve.look.listing import listed, tokens
+from postgrad.serve.look.listing import listed, title, tokens
 from postgrad.serve.look.outline import outline
 from postgrad.serve.look.page import write_page
 from postgrad.serve.look.server import looking
@@ -67,6 +67,16 @@ def test_the_row() -> None:
     assert row["verdicts"] == {"real": 1}
     assert row["models"] == ["model-a", "model-b"]
     assert (row["first"], row["last"]) == ("2026-01-01T10:00:00Z", "2026-01-01T10:00:04Z")
+
+
+def test_a_trace_that_goes_on_is_named_by_what_the_user_said_last() -> None:
+    """A turn of a longer conversation: its context begins with the turns before it."""
+    talk = [Message.of("user", "Count."), Message.of("assistant", "3."), Message.of("user", "And the rest?")]
+    first = step(0, Text("5."))
+    request = msgspec.structs.replace(first.request, messages=tuple(message.id for message in talk))
+    steps = (msgspec.structs.replace(first, request=request),)
+    trace = msgspec.structs.replace(branched(), messages={m.id: m for m in talk}, steps=steps)
+    assert title(trace) == "And the rest?"
 
 
 @pytest.mark.parametrize(
