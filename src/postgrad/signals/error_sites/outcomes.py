@@ -30,6 +30,7 @@ _FRAME = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FRAMED = Phrases(_CODE_WORDS)
+_NUMBER = re.compile(r"\d")
 _QUOTED = re.compile(r"\W*error\b", re.IGNORECASE)
 _SANDBOX = re.compile(
     r"\A\s*failed in sandbox .{0,200}?exit code: (-?\d+), stdout: (?P<out>.*), stderr: (?P<err>.*)\Z", re.DOTALL
@@ -132,8 +133,8 @@ def _framed(text: str, *, quotes: bool) -> Outcome:
     """A frame line among the first or the last lines; both ends of a long text are looked at, never all of it."""
     lines = text.split("\n")
     edges = [*range(min(_EDGE_LINES, len(lines))), *range(max(_EDGE_LINES, len(lines) - _EDGE_LINES), len(lines))]
-    edges = edges if _FRAMED.possible("\n".join(lines[at] for at in edges)) else []
-    own = (at for at in edges if len(lines[at]) < 300 and not (quotes and _QUOTED.match(lines[at])))
+    short = (at for at in edges if len(lines[at]) < 300 and _NUMBER.search(lines[at]) and _FRAMED.possible(lines[at]))
+    own = (at for at in short if not (quotes and _QUOTED.match(lines[at])))
     framed = ((at, found) for at in own if (found := _FRAME.match(lines[at])))
     at, found = next(framed, (0, None))
     if found is None:

@@ -11,6 +11,7 @@ failure.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from postgrad.signals.error_sites.answers import ANSWERED_ERROR, answers_with_failure
 from postgrad.signals.error_sites.evidence import Evidence
@@ -175,8 +176,14 @@ def _only_misused(line: str, output: str) -> bool:
 
 def _killed(output: str) -> bool:
     """The harness ran out of patience: its own sentence is the first or the last row, before a closing tag."""
-    rows = [row for row in output.splitlines() if row.strip() and not _BARE_TAG.fullmatch(row.strip())]
-    return any(_HARNESS_ROW.match(row) and TIMED_OUT.search(row[:400]) for row in (*rows[:1], *rows[-1:]))
+    rows = output.splitlines()
+    ends = (_first_told(rows), _first_told(reversed(rows)))
+    return any(_HARNESS_ROW.match(row) and TIMED_OUT.search(row[:400]) for row in ends)
+
+
+def _first_told(rows: Iterable[str]) -> str:
+    """The first row with words in it that are no tag, "" if there is none."""
+    return next((row for row in rows if row.strip() and not _BARE_TAG.fullmatch(row.strip())), "")
 
 
 def _complains(evidence: Evidence, output: str) -> bool:

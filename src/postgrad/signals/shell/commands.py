@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 from postgrad.core.message import ToolCall
@@ -85,6 +86,7 @@ def _with_program(tool: str, line: str) -> str:
     return f"{name} {line}" if name in _PROGRAMS and line.split()[:1] not in ([name], []) else line
 
 
+@lru_cache(maxsize=1024)
 def _own_name(tool: str) -> str:
     """The name of a tool without that of its server."""
     return re.split(r"__|[.:/]", tool)[-1].lower()
