@@ -20,7 +20,7 @@ from postgrad.core.trace import Step
 from postgrad.signals.actions import normal_call
 from postgrad.signals.error_sites.asking import NO_PAGE
 from postgrad.signals.error_sites.decisions import next_words
-from postgrad.signals.error_sites.edits import TEST_FILE, base, edits_before, edits_since_pass, places_in
+from postgrad.signals.error_sites.edits import BROKEN, TEST_FILE, base, edits_before, edits_since_pass, places_in
 from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.error_sites.history import History
 from postgrad.signals.error_sites.rules import Verdict
@@ -106,7 +106,7 @@ def _verdict(history: History, step: Step, evidence: Evidence, site: Site) -> Ve
         and _passes_by_itself(history, step, evidence)
     ):
         return "env"
-    if site.kind != "invalid_call" and announces(step.action):
+    if site.kind != "invalid_call" and (announces(step.action) or _announced_test(history, step, evidence, site)):
         return "expected"
     if site.kind == "check_failed" and _formats_next(history, step, evidence):
         return "benign"
@@ -130,6 +130,16 @@ def _as_told(history: History, step: Step, evidence: Evidence, site: Site) -> Ve
     if "place" in said and site.kind == "tool_error":
         return "env"
     return "benign" if "fine" in said and site.kind == "tool_error" else None
+
+
+def _announced_test(history: History, step: Step, evidence: Evidence, site: Site) -> bool:
+    """Whether the step before wrote a test and said that it is to fail, and this one runs it without another word."""
+    before = next(islice(history.back_from(step), 1, None), None)
+    silent = not step.action.text.strip()
+    if site.kind != "test_failed" or before is None or not silent or BROKEN.search(evidence.outcome.output):
+        return False
+    edits = [edit for edit in edits_before(history, step.index) if edit.step == before.index]
+    return bool(edits) and all(edit.tests for edit in edits) and announces(before.action)
 
 
 def _changed(history: History, step: Step, evidence: Evidence) -> bool:

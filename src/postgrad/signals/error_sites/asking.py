@@ -16,6 +16,7 @@ from postgrad.signals.error_sites.outcomes import json_object
 from postgrad.signals.shell.commands import about_files
 from postgrad.signals.shell.lines import parse_line
 from postgrad.signals.shell.programs import PROBES, SEARCHES
+from postgrad.signals.words.failed_runs import CRASH
 from postgrad.signals.words.phrases import Phrases
 from postgrad.signals.words.wordings import NO_SUCH_FILE, NOT_FOUND, PERMISSION_DENIED
 
@@ -111,9 +112,14 @@ def answers_no(evidence: Evidence) -> bool:
 def probe(evidence: Evidence) -> bool:
     """`ls`, `cat`, `test` of a path that is not there: "no" is the answer."""
     names, output = evidence.programs, evidence.outcome.output
-    if not any(name in PROBES for name in names) or not all(name in PROBES | _HARMLESS for name in names):
+    if not any(name in PROBES for name in names):
         return False
     rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)] if NO_SUCH_FILE.possible(output) else []
+    if not all(name in PROBES | _HARMLESS for name in names):  # `ls a; docker --version`: only the look complains
+        starts = tuple(f"{name}: " for name in names if name in PROBES)
+        quiet = not evidence.flagged and evidence.outcome.code in (None, 0) and not CRASH.search(output)
+        if not quiet or not all(row.startswith(starts) for row in rows):
+            return False
     lost = any(LOST.match(row) for row in rows)  # the folder to work in was wrong
     return bool(rows) and not lost and not SUGGESTS.search(output)
 

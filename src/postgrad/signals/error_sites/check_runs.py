@@ -109,13 +109,13 @@ def _shows_the_bug(path: str) -> bool:
 def _test_first(edits: list[Edit], line: str) -> bool:
     """Only test files were touched since the last pass, the first touch made one, and the run names them or all."""
     named = all(names_file(line, edit.name) for edit in edits)
-    whole = all(TEST_FILE.search(edit.path) for edit in edits)
+    whole = all(edit.tests for edit in edits)
     return edits[0].creates and (named or whole)
 
 
 def _code_made_it_pass(history: History, evidence: Evidence, edits: list[Edit], step: int) -> bool:
     """Only tests were touched since the last pass, and the next edits, of code alone, made the very same run pass."""
-    if not all(TEST_FILE.search(edit.path) for edit in edits):
+    if not all(edit.tests for edit in edits):
         return False
     changed = False
     for _, other in history.answered(after=step):

@@ -41,6 +41,7 @@ _REFUSAL = re.compile(
     r"|(the )?(tool|tool call|tool execution|action) (was )?(interrupted|aborted)\b|(用户|使用者|用戶)(已经?"
     r"|已經)?(拒绝|拒絕|取消|中止)"
     r"|ユーザー(が|によって).{0,20}(拒否|キャンセル|中止)"
+    r"|exec_command failed: [^\n]{0,120}rejected by (?:the )?user\b"
     r"|answer questions\?\s*\Z|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
     re.IGNORECASE,
 )

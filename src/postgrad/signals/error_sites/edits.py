@@ -26,6 +26,8 @@ BROKEN = re.compile(
     r"^(?:E\s+)?(?:SyntaxError|IndentationError|TabError|NameError|ImportError|ModuleNotFoundError): ", re.MULTILINE
 )
 """What a Python file says that does not get to its work."""
+_TEXTS = (("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString"))
+_TEST_CODE = re.compile(r"^\s*(?:#\[(?:\w+::)?test\b|#\[cfg\(test\)\]|test \"[^\"]*\" \{|unittest\b)", re.MULTILINE)
 _INERT = re.compile(r"\.(?:md|rst|log|out|adoc)$|(?<!CMakeLists)(?<!requirements)\.txt$", re.IGNORECASE)
 # What makes pages of texts.
 _MAKES_PAGES = re.compile(
@@ -49,11 +51,15 @@ _EDGE = 6000  # characters
 
 
 class Edit(NamedTuple):
-    """A file that was changed at a step; `creates` when the call made or overwrote it whole."""
+    """A file that was changed at a step.
+
+    `creates`: the call made or overwrote it whole. `tests`: it is a file of tests, or tests were added to it.
+    """
 
     step: int
     path: str
     creates: bool
+    tests: bool
 
     @property
     def name(self) -> str:
@@ -103,7 +109,8 @@ def edits_before_run(evidence: Evidence, step: int) -> list[Edit]:
     runs = [words for words in simple_commands(line) if is_test_run(shlex.join(words)) or is_check(shlex.join(words))]
     start = line.rfind(runs[0][0]) if runs else 0
     made = [path for path in edited_files(evidence.call) if -1 < line.find(path) < start]
-    edits = [Edit(step, path, creates=TEST_FILE.search(path) is not None) for path in made]
+    tests = [TEST_FILE.search(path) is not None for path in made]
+    edits = [Edit(step, path, creates=test, tests=test) for path, test in zip(made, tests, strict=True)]
     return [edit for edit in edits if not edit.inert]
 
 
@@ -114,7 +121,7 @@ def blamed(edits: list[Edit], text: str) -> int:
     fault, unless the test is broken itself.
     """
     spoken = [edit for edit in edits if names_file(text, edit.name)]
-    tests = [edit for edit in spoken if TEST_FILE.search(edit.path)]
+    tests = [edit for edit in spoken if edit.tests]
     if tests and tests == spoken and not BROKEN.search(text):
         code = [edit for edit in edits if edit not in tests and edit.step > tests[0].step]
         spoken = [edit for edit in code if any(edit.stem in test.stem for test in tests)] or spoken
@@ -169,10 +176,22 @@ def _all_done(history: History) -> Iterator[_Done]:
             files = [path for path in files if evidence.line is not None and _writes_first(evidence.line, path)]
         creates = evidence.kind == "shell" or re.search(r"write|create", evidence.call.name, re.IGNORECASE) is not None
         sub = (evidence.call.arguments or {}).get("command")
-        made = [Edit(step.index, path, creates or sub == "create") for path in files]
+        adds = _adds_tests(evidence)
+        made = [
+            Edit(step.index, path, creates or sub == "create" or adds, adds or TEST_FILE.search(path) is not None)
+            for path in files
+        ]
         passed = evidence.line if went_well and evidence.line is not None and _tells(evidence.line) else None
         if made or passed is not None:
             yield _Done(step.index, made, passed)
+
+
+def _adds_tests(evidence: Evidence) -> bool:
+    """Whether an edit puts a test beside the code and changes nothing else (Rust, Zig, D)."""
+    arguments = evidence.call.arguments or {}
+    texts = ([arguments[key] for key in keys if isinstance(arguments.get(key), str)] for keys in _TEXTS)
+    old, new = (found[0] if found else "" for found in texts)
+    return bool(old) and old.strip() in new and _TEST_CODE.search(new) is not None and not _TEST_CODE.search(old)
 
 
 def _has_project(history: History) -> bool:

@@ -27,7 +27,7 @@ from postgrad.signals.words.wordings import (
 )
 
 _MODULE = re.compile(
-    r"No module named ['\"]?([\w-]+)|Cannot find (?:module|package) '(?![A-Za-z]:)([^'./\\][^'/]*)"
+    r"No module named ['\"]?([\w-]+)|Cannot find (?:module|package) '(?![A-Za-z]:|node:)([^'./\\][^'/]*)"
     r"|no required module provides package (\S+?)[;\s]"
     r"|package ([\w.]+) does not exist$|cannot load such file -- (\w+)",
     re.MULTILINE,

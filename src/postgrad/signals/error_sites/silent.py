@@ -109,6 +109,7 @@ _MISUSE = re.compile(
     r"|subcommand)\b|\S+: (?:missing|extra|too (?:many|few)) (?:\w+ )?(?:operand|argument|option)s?\b|usage: ",
     re.IGNORECASE,
 )
+_ALL_WELL = re.compile(r"\b(?:passed|ok|success\w*|all good|0 failed)\b", re.IGNORECASE)
 _ASKS_FOR_HELP = re.compile(r"(?:^|\s)(?:-h|--help|help|-\?|man)(?:\s|$)")
 _SHORT, _FIRST_WORDS, _FEW_ROWS = 600, 200, 4
 _EDGE = 6000
@@ -171,6 +172,8 @@ def _shell(evidence: Evidence) -> bool:
 def _only_misused(line: str, output: str) -> bool:
     """All that came is a program's complaint about its own arguments, whatever the exit code behind a script."""
     rows = output.strip().splitlines()
+    if any(_ALL_WELL.search(row) for row in rows[1:]):  # the misuse was what it tested
+        return False
     return 0 < len(rows) <= _FEW_ROWS and _MISUSE.match(rows[0]) is not None and not _ASKS_FOR_HELP.search(line)
 
 

@@ -78,11 +78,19 @@ _ANNOUNCES = Phrases(
     r"\b(?:confirm|verify|check|see|show|prove|demonstrate|make sure)\b(?: \w+){0,4} (?:is|are|still|really|does"
     r"|indeed) "
     r"(?!not|n['’]t|no longer)(?:\w+ )?(?:broken|wrong|fail(?:s|ing)?|buggy|red|crash(?:es|ing)?|there)\b(?! any)",
-    r"\b(?:should|must|will|would|has to|is (?:meant|supposed|expected) to|expect(?:ed|ing)? (?:it |this "
-    r"|that )?to) (?:now |still |first |initially )?(?:fail|refuse|reject|error|panic|crash|raise|throw|complain"
+    r"\b(?:should|must|will|would|has to|is (?:meant|supposed|expected) to|expect(?:s|ed"
+    r"|ing)? (?:\w+ ){0,4}to) (?:now |still |first |initially )?(?:fail|refuse|reject|error|panic|crash|raise|throw"
+    r"|complain"
     r"|abort|exit non-?zero|be (?:rejected|refused|red)\b|list (?:what|all|everything)\b|(?:give|return|print"
     r"|produce|show) (?:(?:an?|the|me|us|its|that) ){0,2}(?:\w+ )?(?:\w*error|[45]\d\d|failure|panic|non-?zero"
     r"|what (?:is|to|needs|remains|breaks)))",
+    r"\b(?:failing|red) tests? first\b|\bfirst,? (?:the|a) failing test|\btests? first\b",
+    r"(?:muss|müssen|soll\w*|wird|werden) (?:\w+ ){0,3}(?:fehlschlagen|scheitern|rot sein)|fehlschlagende\w* tests?",
+    r"(?:doit|doivent|devrait|va) (?:\w+ )?échouer|test qui échoue|(?:debe|deben|debería|tiene que|va a) fallar"
+    r"|test que falla|(?:deve|devem|precisa|vai) falhar|teste que falha|(?:deve|devono|dovrebbe) fallire",
+    r"(?:должен|должна|должны|должно) (?:\w+ )?(?:упасть|падать|провалиться|ломаться)|падающий тест",
+    r"(?:应该|應該|会|會|先写|先寫).{0,6}(?:失败|失敗|报错|報錯)|失敗する(?:はず|こと|テスト)|エラーになる(?:か|はず|こと)|落ちるはず",
+    r"(?:실패해야|실패하는 테스트)",
 )
 _WRONG = Phrases(
     r"\bi (?:\w+ ){0,2}(?:accidentally|mistakenly|inadvertently|wrongly|incorrectly|erroneously)\b",
@@ -131,8 +139,9 @@ def sayings(message: Message) -> tuple[Saying, ...]:
 
 def announces(message: Message) -> bool:
     """Whether a step says before it acts that what it runs is to fail."""
-    said = opening(message)
-    return bool(said) and _ANNOUNCES.search(said) is not None
+    told = ((call.arguments or {}).get("description") for call in message.tool_calls)
+    said = "\n".join((opening(message), *(words[:_OPENING] for words in told if isinstance(words, str))))
+    return _ANNOUNCES.search(said) is not None
 
 
 def admits(message: Message) -> bool:

@@ -27,11 +27,11 @@ _REFUSALS = (
     r"|\W{1,2}(?:i|we) (?:do(?: not|n['’]?t)) (?:have|know|need|remember|think so|mind)\b|\W{1,2}(?:that|it)(?:['’]s"
     r"| is) not (?:necessary|needed|required|urgent)\b)",
     r"not(?! (?:bad|yet|sure|only|really|at all|necessarily|a problem|to worry|that i)\b)",
-    r"nope",
+    r"nope|не совсем|nicht ganz|pas tout à fait|no (?:exactamente|del todo)|não (?:exatamente|bem assim)|non proprio",
     r"nein",
     r"non",
     r"нет",
-    r"不对|不對|不是|不行|错了|錯了",
+    r"不对|不對|不是|不行|错了|錯了|不完全是",
     r"いや|違い?ます?|違う",
     r"아니(?:요|오|야)?",
     r"いいえ",

@@ -108,7 +108,8 @@ NOTHING_TO_DO = Phrases(
 
 NETWORK_DOWN = Phrases(
     r"could not resolve (?:host|proxy)|network is unreachable|no route to host|name or service not known",
-    r"(?:temporary failure in|failure in) name resolution|getaddrinfo (?:failed|enotfound|eai_again)|\bENOTFOUND\b"
+    r"connect to host \S+ port \d+: |(?:temporary failure in|failure in) name resolution|getaddrinfo (?:failed"
+    r"|enotfound|eai_again)|\bENOTFOUND\b"
     r"|\bEAI_AGAIN\b",
     r"\b(?:ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b|connection (?:timed out|reset by peer|aborted)",
     r"failed to (?:fetch|establish a new connection)|unable to (?:connect to|access) (?:the )?(?:'?https?://|remote"

@@ -260,3 +260,59 @@ def test_an_answer_that_gives_nobody_right(said: str) -> None:
 )
 def test_what_the_model_owns_up_to(said: str, *, expected: bool) -> None:
     assert admits(act(Text(said))) is expected
+
+
+RUST_RED = [("Exit code 101\ntest tests::evicts ... ok\ntest tests::refreshes ... FAILED\n1 failed", True)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "description", "expected"),
+    [
+        ("}\n", "}\n\n    #[test]\n    fn refreshes() {}\n", "First the failing test.", "Run tests", "expected"),
+        ("}\n", "}\n\n    #[test]\n    fn refreshes() {}\n", "", "Run tests, expect refreshes to fail", "expected"),
+        ("fn get() {}\n", "fn get() { 1 }\n", "First the failing test.", "Run tests", "real"),
+        ("fn get() {}\n", "fn get() { 1 }\n", "", "Run tests", "real"),
+    ],
+)
+def test_a_test_beside_the_code_that_was_announced_to_fail(
+    old: str, new: str, said: str, description: str, expected: str
+) -> None:
+    """Rust has its tests in the file of the code: what was added tells, and what the model says of it."""
+    edit = call("Edit", {"file_path": "src/lib.rs", "old_string": old, "new_string": new}, "c0")
+    run = call("Bash", {"command": "cargo test", "description": description}, "c1")
+    builder = TraceBuilder().step(act(*([Text(said)] if said else []), edit), OK)
+    assert first(builder.step(act(run), RUST_RED)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "flag", "expected"),
+    [
+        (
+            "ls Dockerfile* 2>&1; docker --version",
+            "ls: cannot access 'Dockerfile*': No such file or directory\nv27",
+            None,
+            0,
+        ),
+        ("ls a 2>&1; python b.py", "ls: cannot access 'a': No such file or directory\nKeyError: 1", None, 1),
+        ("./ringlog -x; ctest | tail -1", "./ringlog: invalid option -- 'x'\nall tests passed", None, 0),
+        ("./ringlog -x", "./ringlog: invalid option -- 'x'", None, 1),
+        ("git push", 'exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', None, 0),
+        ("git fetch", "Exit code 128\nssh: connect to host git.example.org port 22: Operation not permitted", True, 0),
+    ],
+)
+def test_complaints_that_are_nobodys_mistake(line: str, text: str, flag: bool | None, expected: int) -> None:
+    sites = find_sites(TraceBuilder().step(act(bash(line, "c0")), [(text, flag)]).build())
+    assert sum(site.verdict == "real" for site in sites) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "looked_up", "expected"),
+    [
+        ("Yusuf Brandt, zip 80218.", "80281", "real"),
+        ("Yusuf Brandt, zip 80218.", "80218", "benign"),
+        ("Yusuf Brandt, zip 80218.", "19122", "benign"),
+    ],
+)
+def test_an_id_with_its_characters_mixed_up_was_known_better(asked: str, looked_up: str, expected: str) -> None:
+    made = call("find_user_by_zip", {"last_name": "Brandt", "zip": looked_up}, "c0")
+    assert first(TraceBuilder(asked).step(act(made), [("Error: user not found", True)])) == expected

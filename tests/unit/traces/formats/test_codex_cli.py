@@ -385,6 +385,19 @@ def test_events_of_service_and_agents(tmp_path: Path) -> None:
     assert kinds == [("user_text", 2), ("api_error", 3), ("spawn", 4), ("mode_change", 5)]
 
 
+def test_words_that_are_told_twice_have_the_record_of_the_first(tmp_path: Path) -> None:
+    """The item that the model sees, then the event for the screen; an event with other words has its own record."""
+    file = CodexFile()
+    item = file.user("go")
+    file.event("user_message", message="go")
+    file.says("ok")
+    file.user("<environment_context>x</environment_context>")
+    alone = file.event("user_message", message="no, stop")
+    file.says("stopped")
+    events = [(e.record, e.text) for e in only(read(tmp_path, file)).events if e.kind == "user_text"]
+    assert events == [(item, "go"), (alone, "no, stop")]
+
+
 def test_a_growing_file_keeps_its_ids(tmp_path: Path) -> None:
     file = CodexFile()
     file.user("go")

@@ -40,6 +40,7 @@ class Rollout:
         self.uses: dict[int, str] = {}
         self.orphans: list[ToolResult] = []
         self._usage = token_counts(rows)
+        self._asked = (-1, "")  # the last item of a user that no event has told yet: its record and text
         self._says_typed = any(row.type == "event_msg" and row.item == "user_message" for row in rows)
         self._flags = Flags(rows)
         self._open: list[Row] = []
@@ -133,19 +134,23 @@ class Rollout:
         said = visible(message)
         if message.role == "user" and row.item == "message" and not _WRAPPED.match(said):
             self._turns.append(row.number)
+            self._asked = (row.number, said.strip())
             if not self._says_typed:
-                self._typed(row, said)
+                self._typed(row.number, said)
 
-    def _typed(self, row: Row, said: str) -> None:
+    def _typed(self, number: int, said: str) -> None:
         self._drop_unsaid()
         if said.strip():
-            self.talk.event("user_text", row.number, _REQUEST.sub("", said))
+            self.talk.event("user_text", number, _REQUEST.sub("", said))
 
     def _event_msg(self, row: Row) -> None:
         self._use(row, "ui")
         if row.item == "user_message":
             self._use(row, "event")
-            self._typed(row, string(row.payload.get("message")))
+            said = string(row.payload.get("message"))
+            number, asked = self._asked  # mostly told twice: as an item, and as an event for the screen
+            self._typed(number if asked == said.strip() else row.number, said)
+            self._asked = (-1, "")
         elif row.item in ("agent_reasoning", "agent_reasoning_raw_content"):
             self._unsaid.append(row)
         elif row.item == "thread_rolled_back":
