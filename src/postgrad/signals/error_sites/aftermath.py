@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from itertools import islice
 
 import msgspec
-from rapidfuzz.distance import OSA
 
 from postgrad.core.canonical import canonical_json
 from postgrad.core.trace import Step
@@ -25,12 +24,12 @@ from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.error_sites.history import History
 from postgrad.signals.error_sites.rules import Verdict
 from postgrad.signals.error_sites.site import Site
+from postgrad.signals.error_sites.slips import miscopied, slipped
 from postgrad.signals.error_sites.unchanged import shown_unchanged
-from postgrad.signals.shell.commands import edited_files, path_of, simple_commands
+from postgrad.signals.shell.commands import edited_files
 from postgrad.signals.shell.programs import FORMATTERS, LINTERS, checkers, only_reads
 from postgrad.signals.words.admissions import announces, sayings
 from postgrad.signals.words.phrases import Phrases
-from postgrad.signals.words.wordings import NO_SUCH_FILE, NOT_FOUND
 
 _FAILURES = frozenset({"tool_error", "test_failed", "check_failed", "repro_failed", "no_match", "invalid_call"})
 _RUNS = frozenset({"test_failed", "check_failed", "repro_failed"})
@@ -65,11 +64,9 @@ _IN_THE_CALL = re.compile(
     re.I,
 )
 _ASKS_FORMAT = re.compile(r"--(?:check|diff|list-different|dry-run)\b|\s-[lcd]\b")
-_STREAMED = re.compile(r"[<>]\s*([\w./~-]+)")
 _QUOTED = re.compile(r"['`‘\"](\w{3,})['`’\"]")
-_ID = re.compile(r"[\w-]*\d[\w-]*")
 _FIRST_WORDS, _EDGE = 200, 4000
-_SHORTEST, _FARTHEST, _SOON, _LATER = 4, 2, 2, 6
+_LATER = 6
 
 
 def reconsider(history: History, step: Step, evidence: Evidence, site: Site) -> Site:
@@ -83,13 +80,13 @@ def reconsider(history: History, step: Step, evidence: Evidence, site: Site) -> 
 def _verdict(history: History, step: Step, evidence: Evidence, site: Site) -> Verdict | None:
     if site.kind == "no_match" and shown_unchanged(evidence):
         return "real"
-    if site.verdict == "benign" and evidence.kind in ("other", "search") and _miscopied(history, step, evidence):
+    if site.verdict == "benign" and evidence.kind in ("other", "search") and miscopied(history, step, evidence):
         return "real"
     if site.verdict != "real":
         typed = evidence.kind in ("shell", "read", "edit") and site.kind not in _RUNS
         if not typed:
             return None
-        return "real" if _respelt(history, step, evidence) or _knew_better(history, step, evidence) else None
+        return "real" if slipped(history, step, evidence) else None
     if site.kind == "tool_error" and evidence.line is not None:
         started = _served_before(history, step, evidence)
         if _IN_USE.search(evidence.outcome.output) and not started:
@@ -160,69 +157,6 @@ def _passes_by_itself(history: History, step: Step, evidence: Evidence) -> bool:
         if next_words(history, later, after=-1):
             return False
     return False
-
-
-def _respelt(history: History, step: Step, evidence: Evidence) -> bool:
-    """Whether one of the next calls is the same but for one word, spelt a little otherwise, and went well."""
-    words = _words(evidence)
-    for later, other in islice(history.answered(after=step.index), _SOON):
-        if other.call.name == evidence.call.name and history.succeeded(other) and _is_slip(words, _words(other)):
-            return later.index > step.index
-    return False
-
-
-def _knew_better(history: History, step: Step, evidence: Evidence) -> bool:
-    """Whether what is not there is a thing, misspelt, that the model had named before."""
-    said = evidence.outcome.output[:_EDGE]
-    if not NO_SUCH_FILE.search(said) and not NOT_FOUND.search(said):
-        return False
-    earlier = {name for _, other in history.answered(before=step.index) for name in _things(other)}
-    missing = [name for name in _things(evidence) if name not in earlier and name in said]
-    return any(_is_slip([name], [known]) for name in missing for known in earlier)
-
-
-def _miscopied(history: History, step: Step, evidence: Evidence) -> bool:
-    """Whether a number or an id that was looked up in vain is one of the user's with its characters mixed up."""
-    given = [value for value in (evidence.call.arguments or {}).values() if isinstance(value, str | int)]
-    messages = [history.trace.messages[key] for key in step.request.messages]
-    said = " ".join(message.text for message in messages if message.role == "user")
-    known = {word for word in _ID.findall(said) if len(word) >= _SHORTEST}
-    return any(
-        value not in said
-        and any(sorted(value) == sorted(word) and OSA.distance(value, word) <= _FARTHEST for word in known)
-        for value in (word for text in given for word in _ID.findall(str(text)))
-    )
-
-
-def _things(evidence: Evidence) -> list[str]:
-    """What a call names: a file, or the words of a shell line; each without its folders."""
-    if evidence.line is None:
-        path = path_of(evidence.call.arguments)
-        return [] if path is None else [base(path)]
-    words = (word for command in simple_commands(evidence.line[:_EDGE]) for word in command[1:])
-    files = _STREAMED.findall(evidence.line[:_EDGE])
-    return [base(word) for word in (*words, *files) if not word.startswith("-")]
-
-
-def _words(evidence: Evidence) -> list[str]:
-    if evidence.line is not None:
-        return [word for command in simple_commands(evidence.line) for word in command]
-    return [
-        f"{key}={value}" for key, value in sorted((evidence.call.arguments or {}).items()) if isinstance(value, str)
-    ]
-
-
-def _is_slip(one: list[str], other: list[str]) -> bool:
-    """One word differs, by a letter or two; a number, a plural or another suffix is another name and no slip."""
-    if len(one) != len(other):
-        return False
-    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-    if len(pairs) != 1:
-        return False
-    a, b = pairs[0]
-    near = min(len(a), len(b)) >= _SHORTEST and OSA.distance(a.lower(), b.lower(), score_cutoff=_FARTHEST) <= _FARTHEST
-    differing = {x for x, y in zip(a, b, strict=False) if x != y} | {y for x, y in zip(a, b, strict=False) if x != y}
-    return near and a.isascii() and a[-1] == b[-1] and a[0] == b[0] and all(letter.isalpha() for letter in differing)
 
 
 def _was_there(history: History, step: Step, evidence: Evidence) -> bool:

@@ -27,6 +27,13 @@ _REDIRECTED = re.compile(r"(?<![<>&\d=-])(?:1|&)?>{1,2}\|?\s*(?P<path>\"[^\"\n]+
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(?P<path>\S.*?)\s*$", re.MULTILINE)
 OPEN_FILE = "the open file"
 """What an agent's own `edit` command changes: the file that it opened before."""
+# Python and Node in a line: what they open for writing, by a text or by a name that was given one.
+_OPENED = re.compile(
+    r"\bopen\(\s*(?:['\"](?P<path>[^'\"\n]+)['\"]|(?P<name>\w+))\s*,\s*(?:mode=)?['\"][wax]"
+    r"|\bPath\(['\"](?P<text>[^'\"\n]+)['\"]\)\.write_(?:text|bytes)|\b(?P<held>\w+)\.write_(?:text|bytes)\("
+    r"|\bwriteFileSync\(\s*(?:['\"](?P<js>[^'\"\n]+)['\"]|(?P<jsname>\w+))"
+)
+_GIVEN = re.compile(r"\b(?P<name>\w+) ?= ?(?:\w+\.)?(?:Path\()?[rf]?['\"](?P<path>[^'\"\n{}]+)['\"]")
 _STREAMS = re.compile(r"\A(?:/dev/\w+|&\d|\$null|nul)\Z", re.IGNORECASE)
 
 
@@ -131,7 +138,7 @@ def _unredirected(words: list[str]) -> list[str]:
 
 
 def written_files(line: str) -> tuple[str, ...]:
-    """Files that the line writes: redirections, `tee`, in-place `sed` and `perl`, patches."""
+    """Files that the line writes: redirections, `tee`, in-place `sed` and `perl`, patches, small programs in it."""
     patched = tuple(found["path"] for found in _PATCHED.finditer(line)) if "*** " in line or "+++ " in line else ()
     bare = _without_bodies(line)
     paths = [found["path"].strip("\"'") for found in _REDIRECTED.finditer(_unquoted(bare))]
@@ -145,7 +152,20 @@ def written_files(line: str) -> tuple[str, ...]:
             paths += words[2:3]
         elif name in ("create", "edit"):
             paths += words[1:2] if name == "create" else [OPEN_FILE]
-    return tuple(path for path in (*paths, *patched) if path and not _STREAMS.match(path))
+    return tuple(path for path in (*paths, *patched, *_programmed(line)) if path and not _STREAMS.match(path))
+
+
+def _programmed(line: str) -> list[str]:
+    """What a program that stands in the line opens for writing (`python - <<EOF`, `node -e`)."""
+    if "open(" not in line and ".write_" not in line and "writeFileSync(" not in line:
+        return []
+    given = {found["name"]: found["path"] for found in _GIVEN.finditer(line)}
+    found = [{key: value for key, value in match.groupdict().items() if value} for match in _OPENED.finditer(line)]
+    return [
+        given.get(value, "") if key in ("name", "held", "jsname") else value
+        for one in found
+        for key, value in one.items()
+    ]
 
 
 def _unquoted(line: str) -> str:

@@ -108,3 +108,17 @@ def test_hostile_lines_are_taken_as_they_are() -> None:
     for line in ("'" * 1001, "|" * 5000, "<<" * 500, "$(" * 400, "\x00\ud83d", "a" * 200_000, "cat <<EOF\n" * 300):
         parse_line(line)
         written_files(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("python - <<'EOF'\np='tests/a.py'\nt=open(p).read()\nopen(p,'w').write(t)\nEOF", ("tests/a.py",)),
+        ("python3 -c \"from pathlib import Path; p = Path('a.py'); p.write_text(p.read_text())\"", ("a.py",)),
+        ("node -e \"const fs=require('fs'); fs.writeFileSync('a.json', '{}')\"", ("a.json",)),
+        ("python -c \"print(open('a').read())\"", ()),
+        ("python -c \"open(name, 'w')\"", ()),
+    ],
+)
+def test_a_small_program_in_the_line_writes(line: str, written: tuple[str, ...]) -> None:
+    assert written_files(line) == written
