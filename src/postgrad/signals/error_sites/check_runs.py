@@ -65,7 +65,8 @@ def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdi
         return ("real" if _broken_itself(text) else "expected"), step
     if not edits:
         return "benign", step
-    if is_test_run(line) and (_test_first(edits, line) or _code_made_it_pass(history, evidence, edits, step)):
+    first = is_test_run(line) and _test_first(edits, line) and not _tests_were_wrong(history, step)
+    if first or (is_test_run(line) and _code_made_it_pass(history, evidence, edits, step)):
         return "expected", step
     return "real", blamed(edits, text)
 
@@ -80,7 +81,9 @@ def shows_bug(history: History, evidence: Evidence, step: Step) -> bool:
     said = evidence.outcome.output
     crashes = _CRASHES.search(said) is not None and not _INLINE.search(evidence.line)
     meant = _MEANS_TO_SHOW.match(step.action.text) or (crashes and _FAILURE.search(_asked(history, step)))
-    if not meant or _NEVER_SHOWN.search(said) or BROKEN.search(said):
+    never = [found[0].lower() for found in _NEVER_SHOWN.finditer(said)]  # but what the user had told of is the bug
+    asked = _asked(history, step).lower() if never else ""
+    if not meant or any(words not in asked for words in never) or BROKEN.search(said):
         return False
     return all(_shows_the_bug(edit.path) for edit in edits_since_pass(history, step.index, line=evidence.line))
 
@@ -111,6 +114,19 @@ def _test_first(edits: list[Edit], line: str) -> bool:
     named = all(names_file(line, edit.name) for edit in edits)
     whole = all(edit.tests for edit in edits)
     return edits[0].creates and (named or whole)
+
+
+def _tests_were_wrong(history: History, step: int) -> bool:
+    """Whether the tests were mended next, and nothing else, until a run of tests passed."""
+    changed = False
+    for _, other in history.answered(after=step):
+        paths = edited_files(other.call)
+        if any(not TEST_FILE.search(path) for path in paths):
+            return False
+        changed = changed or bool(paths)
+        if other.line is not None and is_test_run(other.line) and history.succeeded(other):
+            return changed
+    return False
 
 
 def _code_made_it_pass(history: History, evidence: Evidence, edits: list[Edit], step: int) -> bool:
