@@ -47,7 +47,7 @@ _HALTS = (
     r"hold on",
     r"hang on",
     r"oops",
-    r"halt",
+    r"halt|stopp|arr[êe]te[sz]?|alto|ferma(?:ti)?|pare|стоп",
     r"moment mal",
     r"attends",
     r"espera",
