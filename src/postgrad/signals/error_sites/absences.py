@@ -87,7 +87,7 @@ _ABSENT = Phrases(
 # Commands that ask whether a name is one of a revision or a file.
 _NAMES = re.compile(r"git (?:rev-parse|ls-files|describe|name-rev)\b")
 _UNKNOWN_NAME = re.compile(r"unknown revision|did not match any file|needed a single revision")
-_NO_REPOSITORY = re.compile(r"\bnot a git repository\b", re.IGNORECASE)
+_NO_REPOSITORY = re.compile(r"\bnot a git repository\b|does not have any commits yet", re.IGNORECASE)
 _GIT_LOOKS = _names(
     "status log diff show branch remote rev-parse ls-files ls-tree blame describe rev-list shortlog grep"
 )

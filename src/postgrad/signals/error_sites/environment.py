@@ -84,6 +84,12 @@ _OUTSIDE = (NETWORK_DOWN, BUSY_OR_LIMITED, TIMED_OUT, MISSING_SYSTEM_PART)
 _ANSWERED = re.compile(r"\b(?:status(?: code)?|HTTP(?:/[\d.]+)?|error)\W{0,3}4(?:0[0456]|1\d|2[0-8])\b", re.IGNORECASE)
 # Programs that say with their exit code alone that the network let them down.
 _NETWORK_CODES = {"curl": (5, 6, 28, 35, 56), "wget": (4,)}
+# A package of others that does not build here; the project itself is the model's business.
+_OF_OTHERS = re.compile(r"\bpip3? install (?!.*(?:\s\.(?:\[|/|\s|$)|\s-e\b|--editable))")
+_DOES_NOT_BUILD = re.compile(
+    r"subprocess-exited-with-error|failed (?:to build|building wheel)|metadata-generation-failed", re.I
+)
+_FILE_TOOLS = re.compile(r"^(?:rm|cp|mv|mkdir|rmdir|touch|ln|install|tee|chmod|chown|rsync): ")
 # A page that its server keeps from programs, or from strangers.
 _KEPT_FROM_US = re.compile(
     r"unable to fetch|robots\.txt|not allowed to (?:fetch|access)|\b(?:status(?: code)?|HTTP(?:/[\d.]+)?"
@@ -111,6 +117,10 @@ def lacks(evidence: Evidence) -> bool:
     output = evidence.outcome.output
     text = output if len(output) <= 2 * _EDGE else f"{output[:_EDGE]}\n{output[-_EDGE:]}"
     if any(_SYSTEM_PATH.search(row) and PERMISSION_DENIED.search(row) for row in text.splitlines()[:_FEW_ROWS]):
+        return True
+    if any(_FILE_TOOLS.match(row) and PERMISSION_DENIED.search(row) for row in text.splitlines()[:_FEW_ROWS]):
+        return True
+    if evidence.line is not None and _OF_OTHERS.search(evidence.line) and _DOES_NOT_BUILD.search(text):
         return True
     if evidence.kind in ("read", "edit", "search") and about_files(evidence.call):
         return bool(

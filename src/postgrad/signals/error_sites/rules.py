@@ -30,6 +30,7 @@ from postgrad.signals.error_sites.silent import BROKEN_BY_EDIT, REFUSED_CALL, fa
 from postgrad.signals.shell.commands import names_path
 from postgrad.signals.shell.lines import parse_line
 from postgrad.signals.shell.programs import WAITS, is_check, is_test_run, programs
+from postgrad.signals.words.failed_runs import MISUSED, NO_PROJECT, NO_TARGET
 from postgrad.signals.words.fault_texts import text_fault
 from postgrad.signals.words.faults import call_fault
 from postgrad.signals.words.phrases import Phrases
@@ -38,6 +39,7 @@ from postgrad.signals.words.wordings import (
     NO_RULE,
     NO_SUCH_FILE,
     NOTHING_TO_DO,
+    PERMISSION_DENIED,
     TIMED_OUT,
 )
 
@@ -76,31 +78,6 @@ _COMMIT_HOOK = Phrases(
     r"|\bhooks?\b.{0,60}(failed|exited|declined)",
     flags=re.IGNORECASE,
 )
-_USAGE = Phrases(
-    r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
-    r"|command|subcommand)"
-    r"|flag provided but not defined|missing script|file or directory not found: |^ERROR: not found: "
-    r"|^=* ?\d+ deselected in "
-    r"|no tests? (files? )?(found|ran|collected|match(ing|ed)?)|\bnot found\. (some|available|possible)\b",
-    flags=re.IGNORECASE | re.MULTILINE,
-)
-# The target that the line names is not there.
-_NO_TARGET = Phrases(
-    r"failed to import test module: \S*[/\\]|no (?:such package|test target named|tests matching)",
-    r"task '[^'\n]+' not found|unknown target",
-)
-# There is nothing here to test, check or build: the place or the name is wrong.
-_NO_PROJECT = Phrases(
-    r"(?:could ?not|couldn['’]t|cannot|can['’]t|unable to) (?:find|locate|read|open) .{0,40}"
-    r"(?:\b[\w-]+\.(?:json|toml|mod|xml|gradle|lock|ya?ml)\b|project file|Gemfile)",
-    r"(?:not found|no such file) in (?:the )?(?:current|this) (?:working )?directory"
-    r"|in .{1,200} or any parent director",
-    r"does not appear to contain CMakeLists|no targets specified and no makefile|there is no POM"
-    r"|requires a project to execute|does not contain a (?:project|solution)|no project file",
-    r"(?:test )?(?:directory|folder|path|target|script|scheme) .{1,80} (?:was )?(?:not found|does(?: not|n't) exist)"
-    r"(?! in )",
-    flags=re.IGNORECASE,
-)
 # What was to be ended has ended.
 _OVER = re.compile(r"\b(?:is not running|already (?:completed|stopped|exited|finished|closed|killed))\b", re.IGNORECASE)
 _MAKES_FOLDER = re.compile(r"(?:create|make|mk)_?(?:dir|folder)", re.IGNORECASE)
@@ -108,6 +85,7 @@ _IS_THERE = re.compile(r"\bEEXIST\b|\balready exists\b", re.IGNORECASE)
 _FIRST_WORDS = 300
 _SHOW = frozenset(["cat", "head", "tail", "nl", "less", "bat"])
 _SHELLS = frozenset({"bash", "sh", "zsh", "shell", "terminal", "python", "node", "cmd", "powershell"})
+_NOT_EXECUTABLE = 126
 _NOT_FOUND = 127  # exit code of a shell without the program
 _COMMITS = re.compile(r"\b(?:commit|push|merge)\b")
 # A program that ran into what is there already, and ended.
@@ -224,13 +202,13 @@ def failed_run(evidence: Evidence) -> Finding | None:
     if answers_no(evidence):
         return Finding("no_match", "benign", "command/4")
     said = evidence.outcome.output[:2000]
-    if (_NO_PROJECT.search(said) or _names_missing(evidence, said)) and not _counted(evidence):
+    if (NO_PROJECT.search(said) or _names_missing(evidence, said)) and not _counted(evidence):
         return None
-    if _NO_TARGET.search(said):
+    if NO_TARGET.search(said):
         return None
     if lacks(evidence):
         return Finding(kind, "env", "test_failed/3")
-    if (_USAGE.search(said) or NO_RULE.search(said)) and not _counted(evidence):
+    if (MISUSED.search(said) or NO_RULE.search(said)) and not _counted(evidence):
         return None
     return Finding(kind, "real", "test_failed/3")
 
@@ -246,8 +224,10 @@ def _never_ran(evidence: Evidence) -> bool:
 
 
 def _guessed_program(evidence: Evidence) -> bool:
-    """`./node_modules/.bin/eslint`, where there is none."""
+    """`./node_modules/.bin/eslint`, where there is none, or none that may be run."""
     output = evidence.outcome.output
+    if evidence.outcome.code == _NOT_EXECUTABLE and PERMISSION_DENIED.search(output):
+        return True
     return evidence.outcome.code == _NOT_FOUND and NO_SUCH_FILE.search(output) is not None and not lacks(evidence)
 
 

@@ -29,7 +29,9 @@ from postgrad.signals.words.wordings import (
     TIMED_OUT,
 )
 
-_SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: \S", re.MULTILINE)
+_SHELL_COMPLAINT = re.compile(
+    r"^(?:\S*/)?(?:ba|z|da|k|fi|c|tc)?sh(?::? line \d+|: \d+|:\d+)?: (?!warning:)\S", re.MULTILINE
+)
 _SCRIPT_COMPLAINT = re.compile(r"^(\S+\.(?:ba|z)?sh): line \d+: \S", re.MULTILINE)
 _GIT_COMPLAINT = re.compile(
     r"^(?:fatal|error)\s?[:：] |^merge: .* - not something we can merge|^There is no tracking information for",

@@ -1,4 +1,4 @@
-"""What runs that failed say: the sum of a test run, a finding of a checker, the last words of a program.
+"""What runs that failed say: the sum of a test run, a finding of a checker, the last words of a program, a false start.
 
 Every tool counts and names what is wrong in its own way, and most of them in one of a few: so many failed, `path:line:
 error`, a headline that the build failed. Each pattern is of one such way; the tools that write it stand beside it. Not
@@ -84,3 +84,30 @@ CRASH = Phrases(
     flags=re.MULTILINE,
 )
 """How a program of any sort ends badly, in one of its lines."""
+MISUSED = Phrases(
+    r"^usage: |unrecognized arguments|(unknown|invalid|illegal|unrecogni[sz]ed|unexpected) (option|argument|flag"
+    r"|command|subcommand)"
+    r"|flag provided but not defined|missing script|file or directory not found: |^ERROR: not found: "
+    r"|^=* ?\d+ deselected in "
+    r"|no tests? (files? )?(found|ran|collected|match(ing|ed)?)|\bnot found\. (some|available|possible)\b",
+    flags=re.IGNORECASE | re.MULTILINE,
+)
+"""What a runner says of arguments or names that it does not know."""
+NO_TARGET = Phrases(
+    r"failed to import test module: \S*[/\\]|no (?:such package|test target named|tests matching)",
+    r"task '[^'\n]+' not found|unknown target",
+)
+"""The target that the line names is not there."""
+NO_PROJECT = Phrases(
+    r"(?:could ?not|couldn['’]t|cannot|can['’]t|unable to) (?:find|locate|read|open) .{0,40}"
+    r"(?:\b[\w-]+\.(?:json|toml|mod|xml|gradle|lock|ya?ml)\b|project file|Gemfile)",
+    r"(?:not found|no such file) in (?:the )?(?:current|this) (?:working )?directory"
+    r"|in .{1,200} or any parent director",
+    r"cannot find main module|could not find Package\.swift|no configuration files\b"
+    r"|does not appear to contain CMakeLists|no targets specified and no makefile|there is no POM"
+    r"|requires a project to execute|does not contain a (?:project|solution)|no project file",
+    r"(?:test )?(?:directory|folder|path|target|script|scheme) .{1,80} (?:was )?(?:not found|does(?: not|n't) exist)"
+    r"(?! in )",
+    flags=re.IGNORECASE,
+)
+"""There is nothing here to test, check or build: the place or the name is wrong."""

@@ -206,6 +206,9 @@ MISSING_SYSTEM_PART = Phrases(
     r"unable to create '.{1,300}\.lock': (?:operation not permitted|permission denied|read-only)",
     r"session (?:has )?expired|expired or invalid session|INVALID_SESSION_ID",
     r"could not find a version that satisfies (?![^\n]{0,300}\(from versions: \d)|externally-managed-environment"
+    r"|in locally installed gems|run `?(?:bundle|npm|yarn|pnpm|poetry|composer) install`?\b|failed to spawn: "
+    r"|\bor install \w+$"
+    r"|shell has not been properly configured|UnauthorizedOperation|not authorized to perform"
     r"|\A\W*(?:exit code \d\W+)?(?:error\W+)?no matching distribution found",
     r"NoSuchModuleError|can't load plugin|no tty present|a (?:terminal|password) is required|are you root\b"
     r"|must be run as root",

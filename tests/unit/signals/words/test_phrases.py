@@ -15,7 +15,7 @@ from postgrad.signals.words.phrases import _FOLDED, Phrases, alternatives, needl
 TABLES = {name: value for name, value in vars(wordings).items() if isinstance(value, Phrases)}
 TABLES |= {f"fault {kind}": value for kind, value in fault_texts._PATTERNS}
 TABLES |= {"summary": failed_runs.SUMMARY, "crash": failed_runs.CRASH, "server": environment._LOCAL_SERVER}
-TABLES |= {"hook": rules._COMMIT_HOOK, "suggests": asking.SUGGESTS, "usage": rules._USAGE}
+TABLES |= {"hook": rules._COMMIT_HOOK, "suggests": asking.SUGGESTS, "usage": failed_runs.MISUSED}
 
 
 @pytest.mark.parametrize(
