@@ -22,6 +22,7 @@ from postgrad.signals.error_sites.decisions import next_words
 from postgrad.signals.error_sites.edits import BROKEN, TEST_FILE, base, edits_before, edits_since_pass, places_in
 from postgrad.signals.error_sites.evidence import Evidence
 from postgrad.signals.error_sites.history import History
+from postgrad.signals.error_sites.listings import shown_absent
 from postgrad.signals.error_sites.rules import Verdict
 from postgrad.signals.error_sites.site import Site
 from postgrad.signals.error_sites.slips import miscopied, slipped
@@ -86,7 +87,7 @@ def _verdict(history: History, step: Step, evidence: Evidence, site: Site) -> Ve
         typed = evidence.kind in ("shell", "read", "edit") and site.kind not in _RUNS
         if not typed:
             return None
-        return "real" if slipped(history, step, evidence) else None
+        return "real" if slipped(history, step, evidence) or shown_absent(history, step, evidence) else None
     if site.kind == "tool_error" and evidence.line is not None:
         started = _served_before(history, step, evidence)
         if _IN_USE.search(evidence.outcome.output) and not started:

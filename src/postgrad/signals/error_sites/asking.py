@@ -117,8 +117,9 @@ def probe(evidence: Evidence) -> bool:
     rows = [row for row in output.splitlines() if NO_SUCH_FILE.search(row)] if NO_SUCH_FILE.possible(output) else []
     if not all(name in PROBES | _HARMLESS for name in names):  # `ls a; docker --version`: only the look complains
         starts = tuple(f"{name}: " for name in names if name in PROBES)
-        quiet = not evidence.flagged and evidence.outcome.code in (None, 0) and not CRASH.search(output)
-        if not quiet or not all(row.startswith(starts) for row in rows):
+        looks_last = names[-1] in PROBES and "&&" not in parse_line(evidence.line or "").after
+        quiet = looks_last or (not evidence.flagged and evidence.outcome.code in (None, 0))
+        if not quiet or CRASH.search(output) or not all(row.startswith(starts) for row in rows):
             return False
     lost = any(LOST.match(row) for row in rows)  # the folder to work in was wrong
     return bool(rows) and not lost and not SUGGESTS.search(output)

@@ -191,7 +191,7 @@ def _adds_tests(evidence: Evidence) -> bool:
     arguments = evidence.call.arguments or {}
     texts = ([arguments[key] for key in keys if isinstance(arguments.get(key), str)] for keys in _TEXTS)
     old, new = (found[0] if found else "" for found in texts)
-    return bool(old) and old.strip() in new and _TEST_CODE.search(new) is not None and not _TEST_CODE.search(old)
+    return bool(old) and old.strip() in new and _TEST_CODE.search(new.replace(old.strip(), "", 1)) is not None
 
 
 def _has_project(history: History) -> bool:

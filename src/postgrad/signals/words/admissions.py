@@ -90,6 +90,11 @@ _ANNOUNCES = Phrases(
     r"|test que falla|(?:deve|devem|precisa|vai) falhar|teste que falha|(?:deve|devono|dovrebbe) fallire",
     r"(?:должен|должна|должны|должно) (?:\w+ )?(?:упасть|падать|провалиться|ломаться)|падающий тест",
     r"(?:应该|應該|会|會|先写|先寫).{0,6}(?:失败|失敗|报错|報錯)|失敗する(?:はず|こと|テスト)|エラーになる(?:か|はず|こと)|落ちるはず",
+    r"\b(?:vérif\w+|confirm\w+|test\w+) (?:que|qu['’]).{1,60}(?:refus|rejet|échou|erreur)"
+    r"|(?:verific\w+|comprob\w+|compruebo|comprueba) (?:que|se) .{1,60}(?:rechaz|recus|rejeit|fall|falh|error)"
+    r"|\b(?:prüf\w*|test\w*|schau\w*)\b.{1,60}(?:abgelehnt|abgewiesen|fehlschlägt|verweigert)",
+    r"(?:провер\w+|убед\w+).{1,60}(?:отклон|отказ|упад|пада|ошибк)|(?:确认|验证|檢查|检查|驗證).{1,30}(?:拒绝|拒絕|失败|失敗|报错)"
+    r"|(?:エラー|拒否|失敗|弾かれ).{0,20}(?:確認|検証)",
     r"(?:실패해야|실패하는 테스트)",
 )
 _WRONG = Phrases(

@@ -202,7 +202,7 @@ _CONCEDES = re.compile(
 _NEGATES_FIRST = re.compile(
     r"\A\W*(?:(?:please|pls|but|and|ok(?:ay)?|also|bitte|s['’]il te plaît|por favor"
     r"|пожалуйста)\W+){0,2}(?:don['’]?t (?!worry|bother|need|forget|you|we|think|know|have|mind|care)"
-    r"|do not (?!worry|bother|need|forget|you|we)|never |stop \w+ing|no (?:more )?(?!changes|preference|problem"
+    r"|do not (?!worry|bother|need|forget|you|we)|never (?!mind)|stop \w+ing|no (?:more )?(?!changes|preference|problem"
     r"|need|worries|idea|rush|hurry|further|other|questions?|one)\w+s?[.!]?\s*\Z|avoid |(?:can|could"
     r"|would) you (?:please )?(?:stop|not|undo|revert)\b|(?:nimm|mach) (?:\w+ ){0,4}(?:raus|weg|zurück)|(?:keep"
     r"|leave|respect|follow|stick to|stay) |only (?:change|touch|edit|do|use)|just (?:use|do|the)\b"
