@@ -46,6 +46,7 @@ _CRASHES = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _INLINE = re.compile(r"\s-(?:c|e|r|-eval)\b|<<|/tmp/")
+_NOT_OWN = re.compile(r"^<|site-packages|dist-packages|[/\\]lib[/\\]python|^/tmp/")
 _FAILURE = re.compile(
     r"\b(?:seg-?fault\w*|crash\w*|fail(?:s|ed|ing|ure)?|throws?|panics?|hangs?|broken|bugs?|traceback|exceptions?"
     r"|errors?)\b",
@@ -74,18 +75,25 @@ def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdi
 def shows_bug(history: History, evidence: Evidence, step: Step) -> bool:
     """Whether a command is there to show the bug, and nothing was changed so far.
 
-    The model says so itself; or the user spoke of a failure, and a program that is there does crash.
+    The model says so itself; or a program that is there crashes, in its own code or as the user had said.
     """
     if evidence.line is None or reproduces(evidence.line):
         return False
     said = evidence.outcome.output
     crashes = _CRASHES.search(said) is not None and not _INLINE.search(evidence.line)
-    meant = _MEANS_TO_SHOW.match(step.action.text) or (crashes and _FAILURE.search(_asked(history, step)))
+    falls = crashes and (_FAILURE.search(_asked(history, step)) is not None or _own_crash(said))
+    meant = falls or _MEANS_TO_SHOW.match(step.action.text) is not None
     never = [found[0].lower() for found in _NEVER_SHOWN.finditer(said)]  # but what the user had told of is the bug
     asked = _asked(history, step).lower() if never else ""
     if not meant or any(words not in asked for words in never) or BROKEN.search(said):
         return False
     return all(_shows_the_bug(edit.path) for edit in edits_since_pass(history, step.index, line=evidence.line))
+
+
+def _own_crash(said: str) -> bool:
+    """Whether a program of the project fell in its own code: it did so before the model came."""
+    frames = FRAMES.findall(said)
+    return bool(frames) and _NOT_OWN.search(frames[-1]) is None
 
 
 def _asked(history: History, step: Step) -> str:

@@ -26,6 +26,7 @@ _NOTHING_FOUND = re.compile(
 )
 _PATTERN_KEYS = ("pattern", "glob", "glob_pattern", "file_pattern", "include", "query")
 _ALL_FILES = re.compile(r"(?:git ls-files|rg --files|fd(?: -t f)?|find \.(?: -type f)?)$")
+_READS = re.compile(r"(?:\S*/)?(?:cat|head|tail|sed|nl|less|more|awk|wc|bat): ")  # `ls` asks whether it is there
 _CUT = re.compile(r"truncated|output limit|\[\.\.\.|more (?:lines|files|entries)", re.IGNORECASE)
 _LONGEST = 20_000  # characters
 
@@ -48,7 +49,7 @@ def _missing(evidence: Evidence) -> Iterator[str]:
         if path is not None and evidence.kind == "read":
             yield path
         return
-    rows = [row for row in evidence.outcome.output.splitlines() if NO_SUCH_FILE.search(row)]
+    rows = [row for row in evidence.outcome.output.splitlines() if _READS.match(row) and NO_SUCH_FILE.search(row)]
     words = {word for command in parse_line(evidence.line).commands for word in command[1:] if not word.startswith("-")}
     yield from (word for word in sorted(words) if "*" not in word and any(word in row for row in rows))
 

@@ -11,6 +11,7 @@ HAD_WANTED: dict[str, tuple[str, ...]] = {
     "en": (
         r"i (?:said|meant|asked|told|only wanted|only asked|specifically|clearly|explicitly)"
         r"|i (?:had )?wanted(?! to (?:ask|say|know|thank|check|let))",
+        r"we should (?:be|have been) \w+ing",
         r"i (?:did ?n[o'’]t|do ?n[o'’]t|never) (?:ask|want|say|mean|like|request)(?! (?:to|any .{1,30} next))\w*"
         r"|i(?:['’]d| had)? expected|we (?:agreed|decided|discussed)(?! to (?:add|use))|i (?:only|just) (?:want"
         r"|need|wanted|needed)\b|not what (?:i|we)|as i (?:said"

@@ -169,7 +169,8 @@ _BACK = r"(?:undo|revert|redo|roll(?:ing)? ?back)"
 
 _REFUSES = re.compile(rf"\A\W*{one_of(*_REFUSALS)}(?=[\s,.!:;，。、！–—]|-(?!\w)|\Z)", re.IGNORECASE)
 _HALTS_WORK = re.compile(
-    rf"\A\W*(?:\w{{1,5}}\W+)?{one_of(*_HALTS)}(?=\s*[,.!:;—–-])|\A\W*(?:still |the )?(?:wrong|incorrect)\b"
+    rf"\A\W*(?:\w{{1,5}}\W+)?{one_of(*_HALTS)}(?=\s*[,.!:;—–-]| (?:where|why|what|that|this|no|we|you|i)\b)"
+    rf"|\A\W*(?:still |the )?(?:wrong|incorrect)\b"
     r"|\A\W*(?:(?:it'?s|that'?s|way|far) )*too (?!bad|kind|good|easy)\w+",
     re.IGNORECASE,
 )

@@ -316,3 +316,29 @@ def test_complaints_that_are_nobodys_mistake(line: str, text: str, flag: bool | 
 def test_an_id_with_its_characters_mixed_up_was_known_better(asked: str, looked_up: str, expected: str) -> None:
     made = call("find_user_by_zip", {"last_name": "Brandt", "zip": looked_up}, "c0")
     assert first(TraceBuilder(asked).step(act(made), [("Error: user not found", True)])) == expected
+
+
+CRASH = (
+    'Exit code 1\nTraceback (most recent call last):\n  File "{path}", line 17, in load\nValueError: invalid literal'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "expected"),
+    [
+        ("/w/stock/load.py", "", "expected"),  # the project's own bug, seen before anything was changed
+        ("/w/stock/load.py", "/w/stock/load.py", "real"),
+        ("/w/.venv/lib/python3.11/site-packages/pandas/io.py", "", "real"),  # called wrongly
+        ("<string>", "", "real"),
+    ],
+)
+def test_a_crash_in_the_projects_own_code_before_any_edit(path: str, before: str, expected: str) -> None:
+    builder = TraceBuilder()
+    if before:
+        builder.step(act(call("Edit", {"file_path": before, "old_string": "x", "new_string": "y"}, "c0")), OK)
+    assert first(builder.step(act(bash("python -m stock report", "c1")), [(CRASH.format(path=path), True)])) == expected
+
+
+def test_a_service_that_is_asked_behind_a_pipe_complains_in_its_first_words() -> None:
+    said = [("failed to get run: HTTP 404: Not Found (https://api.example.org/runs/83)", None)]
+    assert first(TraceBuilder().step(act(bash("gh run view 83 --repo a/b 2>&1 | head -40", "c0")), said)) == "real"
