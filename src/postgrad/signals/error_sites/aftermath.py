@@ -64,6 +64,10 @@ _IN_THE_CALL = re.compile(
     r"|expected)\b",
     re.I,
 )
+# `./report.sh --by x; echo "exit=$?"`: how a program of the project refuses is what was asked.
+_ASKS_FOR_CODE = re.compile(
+    r"\A(?:[^|;\n]*[;\n]\s*)?[^|;\n]*[\w.]/[\w./-]+[^|;\n]*[;\n]\s*(?:echo|printf)\b[^;|&\n]*\$\?[^;|&\n]*\Z"
+)
 _ASKS_FORMAT = re.compile(r"--(?:check|diff|list-different|dry-run)\b|\s-[lcd]\b")
 _QUOTED = re.compile(r"['`‘\"](\w{3,})['`’\"]")
 _FIRST_WORDS, _EDGE = 200, 4000
@@ -104,6 +108,8 @@ def _verdict(history: History, step: Step, evidence: Evidence, site: Site) -> Ve
         and _passes_by_itself(history, step, evidence)
     ):
         return "env"
+    if site.kind == "tool_error" and _ASKS_FOR_CODE.search(evidence.line or ""):
+        return "expected"
     if site.kind != "invalid_call" and (announces(step.action) or _announced_test(history, step, evidence, site)):
         return "expected"
     if site.kind == "check_failed" and _formats_next(history, step, evidence):

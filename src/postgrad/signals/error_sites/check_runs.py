@@ -41,15 +41,19 @@ _NEVER_SHOWN = re.compile(
 
 # What a program that was there before shows, and not what a line typed for the occasion does.
 _CRASHES = re.compile(
-    r"segmentation fault|core dumped|^panic: |^thread '.*' panicked|^Traceback \(most recent|^Exception in thread"
+    r"segmentation fault|core dumped|^panic: |^thread '[^'\n]*'(?: \(\d+\))? panicked|^Traceback \(most recent"
+    r"|^Exception in thread"
     r"|^Unhandled |assertion .{0,80}failed|\bAborted\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _INLINE = re.compile(r"\s-(?:c|e|r|-eval)\b|<<|/tmp/")
+_OWN_PANIC = re.compile(r"^thread '[^'\n]*'(?: \(\d+\))? panicked at (?!/rustc/|[^\n]*[/\\]\.cargo[/\\])", re.MULTILINE)
 _NOT_OWN = re.compile(r"^<|site-packages|dist-packages|[/\\]lib[/\\]python|^/tmp/")
 _FAILURE = re.compile(
     r"\b(?:seg-?fault\w*|crash\w*|fail(?:s|ed|ing|ure)?|throws?|panics?|hangs?|broken|bugs?|traceback|exceptions?"
-    r"|errors?)\b",
+    r"|errors?|revient\w*|fall[aoóe]\w*|peta|plante\w*|abst[uü]rz\w*|st[uü]rzt|kaputt|fehler|casse|erreur|quebra\w*"
+    r"|erro"
+    r"|trava|rompe|падает|упал\w*|ошибк\w*|сломан\w*)\b|报错|崩溃|崩潰|失败|失敗|エラー|落ち|壊れ",
     re.IGNORECASE,
 )
 _LONGEST = 4000  # characters of the user's words
@@ -93,7 +97,7 @@ def shows_bug(history: History, evidence: Evidence, step: Step) -> bool:
 def _own_crash(said: str) -> bool:
     """Whether a program of the project fell in its own code: it did so before the model came."""
     frames = FRAMES.findall(said)
-    return bool(frames) and _NOT_OWN.search(frames[-1]) is None
+    return (bool(frames) and _NOT_OWN.search(frames[-1]) is None) or _OWN_PANIC.search(said) is not None
 
 
 def _asked(history: History, step: Step) -> str:

@@ -19,6 +19,7 @@ _NOTICES = (
     r"(?:\w+ )?hook (?:feedback|additional context|success|blocking error)|# agents\.md instructions|\[image: "
     r"|base directory for this skill|please continue working on|implement the following plan|launching skill",
     r"your (?:previous (?:response|command|action)|command ran successfully)|tokens: [\d.,]+k? sent",
+    r"i ran this command:\s*\n|# fix any errors below",
     r"(?:observation|execution result of \[[^\]]*\]|tool result|output):\s*\n",
 )
 _NOTICE = re.compile(rf"\A\s*{one_of(*_NOTICES)}", re.IGNORECASE)

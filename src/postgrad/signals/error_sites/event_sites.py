@@ -12,7 +12,10 @@ from postgrad.core.trace import Event, Step
 from postgrad.signals.error_sites.decisions import STOPS, next_words, verdict_on_words
 from postgrad.signals.error_sites.history import History
 from postgrad.signals.error_sites.rules import Verdict
+from postgrad.signals.error_sites.silent import failed_summary
 from postgrad.signals.error_sites.site import Site
+from postgrad.signals.shell.programs import is_check, is_test_run, only_reads
+from postgrad.signals.words.failed_runs import CRASH
 from postgrad.signals.words.fault_texts import text_fault
 from postgrad.signals.words.wordings import BUSY_OR_LIMITED, NETWORK_DOWN, TIMED_OUT
 
@@ -35,6 +38,7 @@ def event_sites(history: History, step: Step, told: list[Site]) -> list[Site]:
             :1
         ]
     sites += _undone(history, step)
+    sites += _runs(history, step)
     told_calls = {site.call for site in told}
     sites += [
         _site(history, step, event, "tool_error", "env", "command/4") for event in events if _is_timeout(event, step)
@@ -58,6 +62,26 @@ def _undone(history: History, step: Step) -> list[Site]:
         return []
     verdict, words = verdict_on_words(next_words(history, step, after=undo.record))
     return [Site(history.trace.id, step.index, "undo", verdict, "correction/3", undo.record, words)]
+
+
+def _runs(history: History, step: Step) -> list[Site]:
+    """Linters and commands that application and user ran themselves, after an edit of the model's was applied."""
+    edited = any(event.kind == "edit_applied" and event.before_step <= step.index + 1 for event in history.trace.events)
+    told = [(event, _failed_run(event)) for event in history.events_after(step)] if edited else []
+    return [_site(history, step, event, kind, "real", "test_failed/3") for event, kind in told if kind]
+
+
+def _failed_run(event: Event) -> str:
+    """What sort of run failed, "" for any other event."""
+    if event.kind == "check_failed":
+        return event.kind
+    if event.kind != "command_output":
+        return ""
+    asked = str(event.data.get("command", ""))
+    line = "pytest" if asked.startswith("/test") else asked.removeprefix("/run").removeprefix("!").strip()
+    if is_test_run(line) or is_check(line):
+        return ("test_failed" if is_test_run(line) else "check_failed") if failed_summary(line, event.text) else ""
+    return "tool_error" if not only_reads(line) and CRASH.search(event.text) is not None else ""
 
 
 def _is_undo(event: Event) -> bool:

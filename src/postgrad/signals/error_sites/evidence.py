@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from postgrad.core.message import Tool, ToolCall, ToolResult
-from postgrad.signals.error_sites.outcomes import Outcome, clean, read_outcome
+from postgrad.signals.error_sites.outcomes import Outcome, clean, read_outcome, typed_output
 from postgrad.signals.shell.commands import ToolKind, command_of, kind_of, target_of
 from postgrad.signals.shell.programs import only_reads, programs
 
@@ -59,7 +59,8 @@ class Evidence:
         """Exit code and output; files that are read are taken as they are, frames in them are content."""
         framed = self.kind in ("shell", "code", "wait", "other") or self.result.is_error is True
         quotes = self.line is not None and not self.flagged and only_reads(self.line)
-        return read_outcome(self.text, quotes=quotes) if framed else Outcome(None, self.text)
+        text = typed_output(self.text, self.line) if "keystrokes" in (self.call.arguments or {}) else self.text
+        return read_outcome(text, quotes=quotes) if framed else Outcome(None, text)
 
     @property
     def opening(self) -> str:

@@ -57,6 +57,7 @@ _HEADLINE = re.compile(
 _EDITOR_STATE = re.compile(
     r"<environment_details>.*\Z|\n\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z", re.DOTALL
 )
+_PROMPT = re.compile(r"^(?:\([\w.-]+\) )?[\w.-]+@[\w.-]+:[^\n]*?[#$%](?: |$)")
 _CODE_KEYS = ("exit_code", "exitCode", "exitcode", "returncode", "return_code", "exit_status")
 
 
@@ -79,6 +80,14 @@ def clean(text: str) -> str:
     if "<environment_details>" in bare or "\n(Open file: " in bare:
         bare = _EDITOR_STATE.sub("", bare)
     return bare if len(bare) == len(plain) else bare.rstrip()
+
+
+def typed_output(text: str, line: str | None) -> str:
+    """What a terminal shows after keys were typed, without the prompts and the typed line itself."""
+    rows = text.split("\n")
+    typed = {row.strip() for row in (line or "").split("\n") if row.strip()}
+    kept = (row for row in rows if not _PROMPT.match(row) and row.strip().removeprefix("> ") not in typed)
+    return "\n".join(kept)
 
 
 def read_outcome(text: str, *, quotes: bool = False) -> Outcome:

@@ -41,7 +41,7 @@ _GIT_COMPLAINT = re.compile(
 _UNNAMED_COMPLAINTS = {
     "jq": re.compile(r"^parse error: .* at line \d+, column \d+$", re.MULTILINE),
     "rg": re.compile(r"^regex parse error:$|^[^:\n]+: No such file or directory \(os error 2\)$", re.MULTILINE),
-    "gh": re.compile(r"\A\W*(?:failed to |GraphQL: |HTTP [45]\d\d\b|could not |unknown (?:flag|command))"),
+    "gh": re.compile(r"\A\W*(?:failed to |GraphQL: |HTTP [45]\d\d\b|could not (?!find)|unknown (?:flag|command))"),
     "bc": re.compile(r"^\(standard_in\) \d+: ", re.MULTILINE),
     "openssl": re.compile(r"^(?:Could not|Unable to|unable to|Can't) (?:open|read|load|find)\b", re.MULTILINE),
 }

@@ -16,7 +16,7 @@ from postgrad.signals.shell.lines import parse_line, written_files
 
 ToolKind = Literal["shell", "code", "edit", "read", "search", "wait", "other"]
 
-_COMMAND_KEYS = ("command", "cmd", "script", "commands", "CommandLine", "command_line")
+_COMMAND_KEYS = ("command", "cmd", "script", "commands", "CommandLine", "command_line", "keystrokes")
 _ARGUMENT_KEYS = ("args", "arguments", "argv", "subcommand", "input")  # of a program that is a tool
 _CODE_KEYS = ("code", "python_code", "cell", "source", "new_source")
 _PATH_KEYS = (
@@ -69,9 +69,8 @@ def command_of(call: ToolCall) -> str | None:
     for key in (*_COMMAND_KEYS, *(_ARGUMENT_KEYS if _own_name(call.name) in _PROGRAMS else ())):
         value = arguments.get(key)
         if isinstance(value, str) and (key != "command" or "path" not in arguments):
-            return _with_program(
-                call.name, value
-            )  # an edit tool with `command` and `path` (view, str_replace) is no shell
+            # an edit tool with `command` and `path` (view, str_replace) is no shell
+            return value.strip("\n") if key == "keystrokes" else _with_program(call.name, value)
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             if key == "commands":
                 return "\n".join(value)
@@ -126,7 +125,9 @@ def kind_of(call: ToolCall) -> ToolKind:
         return "read" if subcommand == "view" else "edit"
     line = command_of(call)
     if line is not None:
-        typed = arguments.get("is_input") in (True, "true")  # to a program that still runs; nothing typed: a look at it
+        typed = (
+            arguments.get("is_input") in (True, "true") or "keystrokes" in arguments
+        )  # to a program that still runs; nothing typed: a look at it
         return "wait" if not line.strip() or (typed and _KEYS.fullmatch(line.strip())) else "shell"
     if code_of(call) is not None and not _EDITS.search(call.name):
         return "code"

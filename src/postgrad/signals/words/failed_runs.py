@@ -69,7 +69,7 @@ NOT_FAILED = re.compile(
 CRASH = Phrases(
     # exceptions that nobody caught
     r"^Traceback \(most recent call last|^(?:\w+\.)*\w+(?:Error|Exception): |^\*\* \(\w+",
-    r"^Exception in thread|^Unhandled|^Uncaught |^panic: |^thread '.{0,80}' panicked",
+    r"^Exception in thread|^Unhandled|^Uncaught |^panic: |^thread '.{0,80}'(?: \(\d+\))? panicked",
     r"^\S+:\d+:in [`'].{1,200}\((?:\w+::)*\w+(?:Error|Exception)\)|^\+ CategoryInfo\s+: ",
     r"^Error (?:from server|response from daemon)\b|^\s*[\w\\]+(?:Exception|Error)\s*$",
     r"\bThe exception '.{1,200}' was thrown",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from postgrad.core.message import Message
+from postgrad.core.message import Message, Text
 from postgrad.core.trace import Event, Feedback, Trace
 from postgrad.signals.error_sites.sites import Site, find_sites
 from unit.signals.traces_by_hand import TraceBuilder, act, bash, call
@@ -298,3 +298,51 @@ def test_texts_of_a_megabyte_are_judged_by_their_ends() -> None:
             call("book", {"id": 1}),
         ):
             find_sites(TraceBuilder().step(act(made), [(text, None)]).event("user_text", text).build())
+
+
+SCREEN = """root@7c1e:/app# make test
+gcc -Werror -c ring.c
+ring.c:18:11: error: comparison of integer expressions of different signedness
+make: *** [Makefile:11: test] Error 1
+root@7c1e:/app# """
+
+
+def test_keys_typed_into_a_terminal_are_a_shell_line_and_the_screen_is_its_output() -> None:
+    """Terminal-Bench's agents type, and are shown the screen: prompt and line come back before the output."""
+    written = act(call("bash_command", {"keystrokes": "cat > ring.c <<'EOF'\nint a;\nEOF\n", "duration": 1.0}, "c0"))
+    made = act(call("bash_command", {"keystrokes": "make test\n", "duration": 1.0}, "c1"))
+    builder = TraceBuilder().step(written, [("root@7c1e:/app# ", None)]).step(made, [(SCREEN, None)])
+    site = only(builder)
+    assert (site.kind, site.verdict, site.step) == ("test_failed", "real", 0)
+
+
+def test_a_key_that_ends_a_program_is_no_command() -> None:
+    pressed = act(call("bash_command", {"keystrokes": "C-c", "duration": 1.0}, "c0"))
+    assert find_sites(TraceBuilder().step(pressed, [("^C\nerror: interrupted\nroot@7c1e:/app# ", None)]).build()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "data", "expected"),
+    [
+        ("check_failed", "a.py:17:11: F821 undefined name 'x'", {}, "check_failed"),
+        ("command_output", "F...\n1 failed, 3 passed", {"command": "/test"}, "test_failed"),
+        ("command_output", "....\n4 passed", {"command": "/test"}, ""),
+        (
+            "command_output",
+            "Traceback (most recent call last)\nKeyError: 1",
+            {"command": "/run python a.py"},
+            "tool_error",
+        ),
+        ("command_output", "a.py:3: TODO raise ValueError: x", {"command": "/run grep -rn TODO"}, ""),
+    ],
+)
+@pytest.mark.parametrize("edited", [True, False])
+def test_runs_of_application_and_user_after_an_applied_edit(
+    kind: str, text: str, data: dict[str, str], expected: str, *, edited: bool
+) -> None:
+    trace = TraceBuilder().step(act(Text("Here is the edit.")), []).build()
+    applied = (Event("edit_applied", 1, 20, "a.py"),) if edited else ()
+    sites = find_sites(msgspec.structs.replace(trace, events=(*applied, Event(kind, 1, 21, text, data))))
+    assert [(site.kind, site.verdict, site.record) for site in sites] == (
+        [(expected, "real", 21)] if expected and edited else []
+    )

@@ -103,3 +103,35 @@ def test_the_log_knows_every_context_to_the_word(tmp_path: Path) -> None:
     assert first.steps[1].time == "2024-08-05T19:34:40"
     assert [event.kind for event in first.events] == ["api_error"]
     assert [m.text for m in second.context(second.steps[0])] == ["new"]
+
+
+LINTED = """# aider chat started at 2026-01-19 20:41:07
+
+#### add by_month
+
+Here it is.
+
+> Tokens: 3.1k sent, 702 received.
+> Applied edit to trips.py
+> Commit 5d1c0e2 feat: by_month
+> trips.py:17:11: F821 undefined name 'defaultdict'
+> # Fix any errors below, if possible.
+> ## See relevant line below marked with █.
+> Attempt to fix lint errors? (Y)es/(N)o [Yes]: n
+
+#### /test
+
+> F...
+> 1 failed, 3 passed in 0.05s
+"""
+
+
+def test_what_linter_and_commands_say_are_events_of_their_own_records(tmp_path: Path) -> None:
+    (trace,) = chats(tmp_path, LINTED)
+    told = [
+        (event.kind, event.record, event.text) for event in trace.events if event.kind.startswith(("check", "command_"))
+    ]
+    assert told == [
+        ("check_failed", 7, "trips.py:17:11: F821 undefined name 'defaultdict'"),
+        ("command_output", 17, "F...\n1 failed, 3 passed in 0.05s"),
+    ]

@@ -6,8 +6,9 @@ is a marker. Text of the model counts as an answer once something was sent to it
 apply goes back to the model at once, without a line of the user.
 
 Contexts are the turns of the chat and nothing else (no instructions, no files): partial. The tool's lines give the
-events and judgements: applied edits, commits, stops, API errors, edits that broke the format, and ``/undo``, which
-judges the step whose commit it took back. Records are runs of lines of one kind, by their first line.
+events and judgements: applied edits, commits, stops, API errors, edits that broke the format, findings of the linter,
+what commands of the user wrote, and ``/undo``, which judges the step whose commit it took back. Records are runs of
+lines of one kind, by their first line.
 
 "The same session" means: the same start, first context and first action.
 
@@ -39,6 +40,8 @@ _REMOVED = re.compile(r"^> (?:Removed: |Commit |The last commit )([0-9a-f]{7,})"
 _ASKS = re.compile(r"\A/(ask|code|architect|help|context|ok)\b")
 _RUNS = re.compile(r"\A/(test|run|lint|web|commit|editor|edit)\b|\A!")
 _BROKEN = re.compile(r"did not conform to the edit format|SearchReplaceNoExactMatch|block(s)? failed to match")
+_LINTED = re.compile(r"^> (?:## See relevant lines? below|Attempt to fix lint errors\?)", re.MULTILINE)
+_FINDINGS = re.compile(r"^> (?!#+ |Attempt |Tokens: |Applied |Commit|You can use |Add )(.+)$", re.MULTILINE)
 _API_ERROR = re.compile(r"^> .*(litellm\.\w*Error|API provider|Retrying in [\d.]+ seconds)", re.MULTILINE)
 
 
@@ -94,6 +97,7 @@ class _Chat:
         )
         self._model: str | None = None
         self._sent = self._running = False
+        self._command = ""
         self._commits: dict[str, int] = {}
 
     def tell(self, kind: Kind, section: Section, *, billed: bool) -> str:
@@ -118,6 +122,7 @@ class _Chat:
         command = said.startswith(("/", "!"))
         self._sent = (not command and bool(said.strip())) or bool(_ASKS.match(said))
         self._running = bool(_RUNS.match(said))
+        self._command = said if self._running else ""
         self.talk.event("command" if command else "user_text", section.number, said)
         if self._sent:
             self.talk.tell(Message("user", (Text(said),), (section.number,)))
@@ -136,9 +141,15 @@ class _Chat:
             self.talk.event("api_error", number, _plain(said))
         if _BROKEN.search(said):
             self.talk.judge(Feedback("malformed_call", text=_plain(said), source="aider"))
+            self.talk.event("malformed_call", number, _plain(said))
             self.talk.tell(Message("user", (Text(_plain(said)),), (number,)))
         for applied in re.findall(r"^> Applied edit to (.+?) *$", said, re.MULTILINE):
             self.talk.event("edit_applied", number, applied)
+        if _LINTED.search(said):
+            self.talk.event("check_failed", number, "\n".join(_FINDINGS.findall(said)))
+        if self._command and not tokens:
+            self.talk.event("command_output", number, _plain(said), command=self._command)
+            self._command = ""
         for commit in _COMMIT.findall(said):
             self._commits.setdefault(commit, self.talk.steps - 1)
         for commit in _REMOVED.findall(said) if "> Removed" in said or "was reset" in said else ():
