@@ -62,7 +62,8 @@ _LONGEST = 4000  # characters of the user's words
 def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdict, int]:
     """Verdict on the failed run of `evidence` at `step`, and the index of the step to blame."""
     line, text = evidence.line or "", evidence.outcome.output
-    edits = [*edits_since_pass(history, step, line=line), *edits_before_run(evidence, step)]
+    at_once = edits_before_run(evidence, step)
+    edits = [*edits_since_pass(history, step, line=line), *at_once]
     if reproduces(line):
         edits = [edit for edit in edits if not _shows_the_bug(edit.path)]
         if edits:
@@ -70,7 +71,8 @@ def judge_run(history: History, evidence: Evidence, *, step: int) -> tuple[Verdi
         return ("real" if _broken_itself(text) else "expected"), step
     if not edits:
         return "benign", step
-    first = is_test_run(line) and _test_first(edits, line) and not _tests_were_wrong(history, step)
+    asked = "" if at_once else line  # `sed -i ... ring.c && make test` names the file that it edits
+    first = is_test_run(line) and _test_first(edits, asked) and not _tests_were_wrong(history, step)
     if first or (is_test_run(line) and _code_made_it_pass(history, evidence, edits, step)):
         return "expected", step
     return "real", blamed(edits, text)

@@ -45,6 +45,12 @@ _REFUSAL = re.compile(
     r"|answer questions\?\s*\Z|\[operation cancell?ed\]|user did not (allow|approve|confirm))",
     re.IGNORECASE,
 )
+# Said in so many words, whatever the flag: Goose tells a refusal with the status "success".
+_DECLINED = re.compile(
+    r"\A\W*the user has (?:declined|denied|refused|rejected) (?:to run |running )?(?:this|the) "
+    r"(?:tool|action|command)\b",
+    re.I,
+)
 _NOTICE = re.compile(
     rf"{_NO}|reject|permission|approv|\A\W*(tool|call|the (tool|call|command|operation|action))\b|[<{{\[]",
     re.IGNORECASE,
@@ -59,7 +65,7 @@ def is_refusal(evidence: Evidence) -> bool:
     if evidence.result.status in ("rejected", "interrupted"):
         return True
     if evidence.result.is_error is False:
-        return False
+        return _DECLINED.match(evidence.opening) is not None
     if evidence.flagged and _is_stopped(evidence.outcome.output):
         return True
     return _REFUSAL.match(evidence.opening) is not None or (json_object(evidence.text) or {}).get("status") == "denied"

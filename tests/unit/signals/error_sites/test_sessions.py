@@ -300,6 +300,14 @@ def test_texts_of_a_megabyte_are_judged_by_their_ends() -> None:
             find_sites(TraceBuilder().step(act(made), [(text, None)]).event("user_text", text).build())
 
 
+def test_a_refusal_in_so_many_words_is_one_whatever_the_flag() -> None:
+    said = "The user has declined to run this tool. DO NOT attempt to call this tool again."
+    site = only(
+        TraceBuilder().step(act(call("chart", {"data": "x"}, "c0")), [(said, False)]).event("user_text", "no charts")
+    )
+    assert (site.kind, site.verdict) == ("reject", "user_correction")
+
+
 SCREEN = """root@7c1e:/app# make test
 gcc -Werror -c ring.c
 ring.c:18:11: error: comparison of integer expressions of different signedness
@@ -314,6 +322,13 @@ def test_keys_typed_into_a_terminal_are_a_shell_line_and_the_screen_is_its_outpu
     builder = TraceBuilder().step(written, [("root@7c1e:/app# ", None)]).step(made, [(SCREEN, None)])
     site = only(builder)
     assert (site.kind, site.verdict, site.step) == ("test_failed", "real", 0)
+
+
+def test_a_line_that_edits_what_it_then_tests_is_no_test_first() -> None:
+    written = act(call("Write", {"file_path": "ring.c", "content": "int a;"}, "c0"))
+    made = act(call("Bash", {"command": "sed -i s/int/size_t/ ring.c && make test"}, "c1"))
+    red = [("Exit code 2\nFAILED: wrap\n2 passed, 1 failed", True)]
+    assert only(TraceBuilder().step(written, [("done", False)]).step(made, red)).verdict == "real"
 
 
 def test_a_key_that_ends_a_program_is_no_command() -> None:
