@@ -180,9 +180,9 @@ def _keyed(key: bytes, plain: str) -> str:
 
 
 def _bounded(secret: str) -> str:
-    """A short secret counts only as a whole word."""
+    """A short secret counts only as a whole word, or behind an option that it is glued to (`mysql -pSECRET`)."""
     word = re.escape(secret)
-    return word if len(secret) >= _EVERYWHERE else rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])"
+    return word if len(secret) >= _EVERYWHERE else rf"(?:(?<![A-Za-z0-9])|(?<=\s-p)){word}(?![A-Za-z0-9])"
 
 
 def _texts(value: Any) -> Iterable[str]:
@@ -248,5 +248,6 @@ def _secrets(text: str) -> Iterator[tuple[str, str]]:
     for find in betterleaks.scan_string(_SURROGATE.sub(" ", text)):
         secret = find.secret
         quoted = f'"{secret}' in text or f"'{secret}" in text
+        secret = secret if quoted else secret.rstrip(".,:;?")  # what ends the sentence is none of it
         if secret and secret in text and not benign(find.rule_id, secret, confidence=find.confidence, quoted=quoted):
             yield find.rule_id, secret

@@ -27,8 +27,9 @@ _IS = r"[\"'\\]*[ \t]{0,3}(?::=|=>|[:=])[ \t]{0,3}"  # between a name and its va
 _QUOTE = r"\\*(?P<quote>[\"'`])"
 _DIGIT = r"(?=[^\s\"'`]{0,128}\d)"
 _LETTER = r"(?=[^\s\"'`]{0,128}[A-Za-z])"
+_MIXED = r"(?-i:(?=[^\s\"'`]{0,14}[a-z])(?=[^\s\"'`]{0,14}[A-Z]))"  # what is short has letters of both sorts
 _STRONG = r"(?=[^\s\"'`]{0,128}(?:\d|[!@#^&*+~][^\s\"'`]))(?=[^\s\"'`]{0,128}\w)"  # holds what a name in code does not
-_END = r"(?=$|[\s,;&\"'`\\)}\]])"
+_END = r"(?<![.?:])(?=$|[\s,;&\"'`\\)}\]]|[.?:](?:$|[\s\"'`\\)]))"  # the mark that ends a sentence is none of it
 _LITERAL = (
     r"(?![$<{%\[(^/~]|\.{1,2}/|[A-Za-z]:\\|\w+(?:\(|://))"  # no variable, placeholder, call, pattern, path or URL
 )
@@ -152,7 +153,9 @@ RULES: Final[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]] = (
     (
         "assigned-secret",
         _CREDENTIAL_WORDS,
-        re.compile(rf"(?i){_CREDENTIAL}{_IS}{_QUOTE}(?P<secret>{_LITERAL}{_DIGIT}[^\s\"'`\\]{{16,256}})\\*(?P=quote)"),
+        re.compile(
+            rf"(?i){_CREDENTIAL}{_IS}{_QUOTE}(?P<secret>{_LITERAL}{_DIGIT}(?:[^\s\"'`\\]{{16,256}}|{_MIXED}[^\s\"'`\\]{{12,15}}))\\*(?P=quote)"
+        ),
     ),
     (
         "url-token",

@@ -44,6 +44,9 @@ SECRETS = [
     ("cli-secret", "tool --admin-token='tfcbIU3oyG3s' run", "tfcbIU3oyG3s"),
     ("cli-secret", "mysql -u root -p4VKW0y1tpQ3J db", "4VKW0y1tpQ3J"),
     ("cli-secret", "sshpass -p 4VKW0y1tpQ3J ssh h", "4VKW0y1tpQ3J"),
+    ("cli-secret", "mysqldump -uroot -pS3cretPass1 db", "S3cretPass1"),  # short, and glued to its option
+    ("password", "Your new password: yZ8kQ2pw1x. Please save it", "yZ8kQ2pw1x"),
+    ("assigned-secret", 'secret_key = "aVeryS3cret99"', "aVeryS3cret99"),
     ("netrc", "machine x.example.com\n  login ada\n  password d61RoSHqZlBk", "d61RoSHqZlBk"),
     ("cookie", "Cookie: theme=dark; session=xwM55dkAiByZzlcY; lang=de", "xwM55dkAiByZzlcY"),
     ("cookie", "Set-Cookie: sessionid=xwM55dkAiByZzlcY; Path=/", "xwM55dkAiByZzlcY"),
@@ -114,6 +117,13 @@ BENIGN = [
     "https://example.org:8080/a@b",
     "the token budget is 4096 and the secret is patience",
 ]
+
+
+@pytest.mark.parametrize("end", ["", ".", ". Please save it", "?", ")"])
+def test_one_password_has_one_mark_whatever_ends_the_sentence(end: str) -> None:
+    given, said = {"password": "A1b2C3d4E5f6"}, {"text": f"Your password: A1b2C3d4E5f6{end}"}
+    clean = Redactor().redact([given, said])
+    assert clean == [{"password": "<secret:password:1>"}, {"text": f"Your password: <secret:password:1>{end}"}]
 
 
 @pytest.mark.parametrize(("rule", "text", "secret"), SECRETS)
