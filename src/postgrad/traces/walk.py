@@ -2,7 +2,8 @@
 
 A folder that a reader recognises is one source and is not gone into; so is an archive (an Inspect log is a zip file).
 Any other archive is a folder of its members. Left out, unless named: hidden files and folders but those in which tools
-keep traces (`.aider.chat.history.md`, `.specstory`), trace stores, and what a Mac adds to its archives.
+keep traces (`.aider.chat.history.md`, `.specstory`), trace stores, what a run of ours writes of itself beside its
+traces (`postgrad record`), and what a Mac adds to its archives.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ _HIDDEN_TRACES = (
 )
 _NO_ARCHIVE = frozenset({".jsonl", ".json", ".md", ".txt", ".log", ".gz", ".zst", ".py", ".db", ".vscdb"})
 """Endings of files that need not be opened to know that they are no zip archive: opening thousands takes its time."""
+
+
+_OF_A_RUN = frozenset({"config.json", "environment.json"})
+_ITS_OWN = _OF_A_RUN | {"inputs.json", "result.json"}
+"""What every run folder of ours holds, and what else it may hold beside the verb's own files (`run.rundir`)."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,8 @@ def _folder(path: Path, recognised: Callable[[Path], bool]) -> Iterator[Found]:
             except OSError as error:
                 yield Found(at, fault=f"cannot read the folder: {error.strerror}")
                 continue
-            inside = (at / name for name in names if _shown(name))
+            own = _ITS_OWN if _OF_A_RUN.issubset(names) else frozenset()
+            inside = (at / name for name in names if _shown(name) and name not in own)
             pending += [one for one in inside if not (one.is_symlink() and one.is_dir())]  # links can go in circles
 
 

@@ -36,7 +36,7 @@ class ExportConfig(Config):
     output: Path
     """the file to write; for atif a path without suffix is a folder with one file a trajectory"""
     trace: tuple[str, ...] = ()
-    """only these traces, by id [all]"""
+    """only these traces, by id or its beginning [all]"""
     reasoning: Literal["keep", "text", "drop"] = "keep"
     """openai: thoughts as reasoning_content, in the text as <think>, or left out"""
     stubs: bool = False
@@ -61,7 +61,8 @@ def run(config: ExportConfig, out: Path) -> dict[str, Any]:
     if config.store.resolve() in config.output.resolve().parents:
         raise ConfigError("the output lies in the store", got=str(config.output), do="give another -o")
     redactor, losses, told = Redactor(), Losses(), _Told()
-    traces = track(_wanted(Store(config.store).traces(), config), "exporting traces")
+    store = Store(config.store)
+    traces = track(_wanted(store.traces(), _ids(store.ids(), config.trace)), "exporting traces")
     clean = (redactor.redact(trace) for trace in traces)
     rows = _exporter(config).write(told.watched(clean, losses), config.output, losses)
     if not told.traces:
@@ -86,14 +87,18 @@ def _exporter(config: ExportConfig) -> Exporter:
     return exporter
 
 
-def _wanted(traces: Iterator[Trace], config: ExportConfig) -> Iterator[Trace]:
-    missing = set(config.trace)
-    for trace in traces:
-        if not config.trace or trace.id in missing:
-            missing.discard(trace.id)
-            yield trace
-    if missing:
-        raise DataError("no such trace in the store", got=", ".join(sorted(missing)), do="see: postgrad show STORE")
+def _ids(known: frozenset[str], names: tuple[str, ...]) -> frozenset[str]:
+    """The traces that are named, by whole ids or by beginnings that only one id has."""
+    found = {name: [name] if name in known else [one for one in known if one.startswith(name)] for name in names}
+    for name, ids in found.items():
+        if len(ids) != 1:
+            what = f"{len(ids)} traces begin like this" if ids else "no such trace in the store"
+            raise DataError(what, got=name, do="see: postgrad show STORE")
+    return frozenset(ids[0] for ids in found.values())
+
+
+def _wanted(traces: Iterator[Trace], ids: frozenset[str]) -> Iterator[Trace]:
+    return (trace for trace in traces if not ids or trace.id in ids)
 
 
 class _Told:

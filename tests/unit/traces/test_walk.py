@@ -43,6 +43,14 @@ def test_hidden_files_stay_hidden_but_those_of_tools_that_hide_theirs(tmp_path: 
     ]
 
 
+def test_what_a_run_writes_of_itself_beside_its_traces_is_no_source(tmp_path: Path) -> None:
+    for name in ("config.json", "environment.json", "inputs.json", "result.json", "captures.jsonl"):
+        (tmp_path / name).write_text("{}")
+    assert names(tmp_path.parent, tmp_path.name) == [f"{tmp_path.name}/captures.jsonl"]
+    (tmp_path / "environment.json").unlink()  # another tool's folder
+    assert len(names(tmp_path.parent, tmp_path.name)) == 4
+
+
 def test_what_is_recognised_as_a_whole_is_not_gone_into(tmp_path: Path) -> None:
     (tmp_path / "task").mkdir()
     (tmp_path / "task" / "a.json").write_text("{}")

@@ -69,6 +69,7 @@ def test_one_trace_alone(tmp_path: Path) -> None:
     folder = store(tmp_path)
     name = next(Store(folder).traces()).id
     assert told(folder, "--to", "atif", "-o", tmp_path / "o.json", "--trace", name)["traces"] == 1
+    assert told(folder, "--to", "atif", "-o", tmp_path / "p.json", "--trace", name[:8])["traces"] == 1
     code, _, err = run(folder, "--to", "atif", "-o", tmp_path / "o.json", "--trace", "nobody")
     assert (code, "no such trace" in err) == (2, True)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from postgrad.core.trace import Candidate, Step, Trace
+from postgrad.signals.error_sites.corrections import typed
 from postgrad.signals.error_sites.sites import Site
 
 TITLE = 160  # characters
@@ -60,8 +61,9 @@ def title(trace: Trace) -> str:
     answered = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
     asked = [message for message in messages[answered + 1 :] if message.role == "user"] if first else []
     said = [" ".join(m.text.split()) for m in asked or messages if m.role == "user"]
-    typed = [text for one in said if (text := _TAGGED.sub("", one).strip())]
-    whole = next(iter([*typed, *(text for text in said if text)]), "")
+    words = (typed(m.text) for m in asked or messages if m.role == "user")
+    own = [text for one in words if (text := _TAGGED.sub("", " ".join(one.split())).strip())]
+    whole = next(iter([*own, *(text for text in said if text)]), "")
     return whole if len(whole) <= TITLE else whole[: TITLE - 1] + "…"
 
 

@@ -86,7 +86,9 @@ def _head(whole: Object) -> Text:
         whole["format"],
         ", ".join(whole["models"]),
         f"{len(whole['steps'])} steps, {whole['calls']} calls, {whole['results']} results",
-        f"{tokens['input']} tokens in ({tokens['cached']} cached), {tokens['output']} out",
+        f"{tokens['input']} tokens in, {tokens['cached']} cached, {tokens['output']} out, as logged"
+        if any(tokens.values())
+        else "tokens not logged",
         ", ".join(f"context {name} {n}" for name, n in whole["fidelity"].items()),
         f"parent {whole['parent']}" if whole["parent"] else "",
         whole["path"],
