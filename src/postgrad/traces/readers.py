@@ -20,6 +20,7 @@ from postgrad.traces.records import ReadResult
 from postgrad.traces.sources.head import Head
 
 # Rows and bytes to recognise a file by. New versions of an application can open a session with many rows of new kinds.
+_TAR = b"ustar"
 _HEADS = ((40, 1 << 20), (4000, 64 << 20))
 FAULTS = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, AssertionError, RecursionError)
 """What a mistake in a reader raises on a file that its author did not think of."""
@@ -71,7 +72,7 @@ def detect(path: Path, *, failed: Callable[[str], object] = lambda told: None) -
         failed: told of every reader that failed while it looked at the source, and where in its code.
 
     Raises:
-        DataError: the file cannot be opened.
+        DataError: the file cannot be opened, or is a tar archive.
     """
     told: dict[str, None] = {}
 
@@ -86,6 +87,10 @@ def detect(path: Path, *, failed: Callable[[str], object] = lambda told: None) -
 
     for rows, limit in _HEADS:
         head = Head(path, rows=rows, limit=limit)
+        if head.start[257:262] == _TAR:  # its files one behind the other would be read as one
+            raise DataError(
+                "a tar archive is not read as it is", got=str(path), do="unpack it (tar xf) and name the folder"
+            )
         name = next((name for name in READERS if recognises(name)), None)
         if name is not None or len(head.rows) < rows // 2:
             return name

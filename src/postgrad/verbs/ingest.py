@@ -44,9 +44,9 @@ class IngestConfig(Config):
     """The trace store to add to, made if it is not there; `store` in the run folder by default."""
     format: str | None = None
     """Read every file as this format instead of recognising it."""
-    raw: RawMode = "keep"
+    raw: RawMode | None = None
     """The bytes of the sources, secrets and all: kept in the store (readable by their owner only), kept encrypted with
-    the passphrase in POSTGRAD_PASSPHRASE, or dropped."""
+    the passphrase in POSTGRAD_PASSPHRASE, or dropped. Given once, it holds for the store [keep]."""
     redact: list[Literal["pii", "names"]] = Field(default_factory=list)
     """What to take out beside secrets: `pii` (e-mail and IP addresses, telephone, card and account numbers), `names`.
     Asked for once, it holds for the store."""

@@ -35,8 +35,8 @@ class Options(Protocol):
         ...
 
     @property
-    def raw(self) -> RawMode:
-        """What to do with the sources' bytes."""
+    def raw(self) -> RawMode | None:
+        """What to do with the sources' bytes; None: what was asked of this store before."""
         ...
 
     @property
@@ -48,6 +48,9 @@ class Options(Protocol):
     def catalogue(self) -> Path | None:
         """A file that fills gaps in contexts."""
         ...
+
+
+_CAREFUL: tuple[RawMode, ...] = ("encrypt", "drop")
 
 
 @dataclass
@@ -105,17 +108,24 @@ class Ingest:
 
     @cached_property
     def _settings(self) -> Settings:
-        """Kinds of redaction and a catalogue that were given once hold for the store."""
+        """Kinds of redaction, a catalogue and the care for raw bytes that were given once hold for the store."""
         mark, options = self.store.mark(), self.options
         kinds = sorted({*mark.get("redact", ()), *options.redact})
-        if kinds != mark.get("redact", []):
-            write_json(self.store.folder / "store.json", {**mark, "redact": kinds})
+        raw = options.raw or mark.get("raw") or self._raw_before()
+        held = {**mark, "raw": raw, **({"redact": kinds} if kinds else {})}
+        if held != mark:
+            write_json(self.store.folder / "store.json", held)
         if options.catalogue is not None:
             kept_catalogue.keep(options.catalogue, self.store.folder)
-        key = self.store.key(new=True) if options.raw == "encrypt" else None
+        key = self.store.key(new=True) if raw == "encrypt" else None
         marks = _marks(self.store.folder / "redaction.key")
         catalogue = kept_catalogue.kept(self.store.folder)
-        return Settings(self.store.folder, options.format, options.raw, key, marks, tuple(kinds), catalogue)
+        return Settings(self.store.folder, options.format, raw, key, marks, tuple(kinds), catalogue)
+
+    def _raw_before(self) -> RawMode:
+        """The care of a store that does not say it yet: the greatest that any of its sources got."""
+        found = {source.raw for source in self.store.journal().sources.values()}
+        return next((mode for mode in _CAREFUL if mode in found), "keep")
 
     def _outcomes(self, pending: list[Item], journal: Journal) -> Iterator[Outcome]:
         """Read, batch by batch; each is in the store before the next is looked at."""

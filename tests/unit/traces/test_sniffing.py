@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+import tarfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,16 @@ def test_a_folder_of_foreign_files_is_told_file_by_file_in_one_line_each(tmp_pat
             (told,) = source["diagnostics"]
             assert "\n" not in told["what"]
     assert len(sources) == len(ROWS)
+
+
+@pytest.mark.parametrize("packed", ["", "gz"])
+def test_a_tar_archive_is_told_to_be_unpacked_and_not_read_as_one_session(packed: str, tmp_path: Path) -> None:
+    """Its members, one behind the other, look like the first of them."""
+    session = tmp_path / "rollout.jsonl"
+    rows = [{"timestamp": "t", "type": "session_meta", "payload": {"id": "s"}}]
+    session.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    path = tmp_path / f"all.tar{'.gz' * bool(packed)}"
+    with tarfile.open(path, f"w:{packed}") as target:
+        target.add(session, "rollout.jsonl")
+    with pytest.raises(DataError, match="tar archive"):
+        readers.detect(path)

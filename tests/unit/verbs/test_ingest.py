@@ -322,6 +322,24 @@ def test_many_files_are_read_by_processes_with_the_same_result(tmp_path: Path, m
     assert list(Store(store).traces()) == list(Store(tmp_path / "store").traces())
 
 
+@pytest.mark.parametrize(("care", "ending"), [("encrypt", ".sealed"), ("drop", "")])
+def test_the_care_for_raw_bytes_holds_for_the_store(
+    care: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ingest that does not say it again neither opens what was sealed nor keeps what was to be dropped."""
+    monkeypatch.setenv("POSTGRAD_PASSPHRASE", "long and secret")
+    first, other = session().write(tmp_path / "a.jsonl"), session()
+    other.user("more")
+    second = other.write(tmp_path / "b.jsonl")
+    ingest(tmp_path, first, raw=care)
+    ingest(tmp_path, first)
+    ingest(tmp_path, second)
+    assert {path.suffix for path in (tmp_path / "store" / "raw").rglob("*") if path.is_file()} - {ending} == set()
+    assert {source.raw for source in Store(tmp_path / "store").sources()} == {care}
+    ingest(tmp_path, second, raw="keep")  # said, it is done
+    assert {source.raw for source in Store(tmp_path / "store").sources()} == {care, "keep"}
+
+
 def test_encrypted_bytes_need_the_passphrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = session().write(tmp_path / "s.jsonl")
     monkeypatch.setenv("POSTGRAD_PASSPHRASE", "a horse")
