@@ -83,6 +83,8 @@ class Ingest:
             pending = [item for one in found if not one.fault and (item := changed.item(one.path)) is not None]
             for outcome in track(self._outcomes(pending, journal), "reading traces", len(pending)):
                 if outcome.fault and outcome.path in alone:
+                    if "; got " in outcome.fault:  # it names the file and says what to do itself
+                        raise DataError(outcome.fault)
                     raise DataError(outcome.fault, got=str(outcome.path), do="see --format")
             journal.append([Line(seen=seen) for seen in folders.new])
             self._renew(journal)
