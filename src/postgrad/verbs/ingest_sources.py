@@ -208,7 +208,7 @@ class Report:
             "records_accounted": uses.total() - uses[""],
             **{name: self._totals[name] for name in totals(())},
             "fidelity": dict(sorted(self._fidelity.items())),
-            "diagnostics": msgspec.to_builtins(self.result.diagnostics),
+            "diagnostics": msgspec.to_builtins((*self.result.diagnostics, *self._empty(uses))),
         }
         redactions = dict(sorted(self._redactor.counts.items()))
         parts = (
@@ -216,6 +216,14 @@ class Report:
             *(b', "sites": [', self._sites, b'], "redactions": ', plain_json(redactions).encode(), b"}"),
         )
         return b"".join(parts)
+
+    def _empty(self, uses: Counter[str]) -> tuple[Diagnostic, ...]:
+        """A file that a reader took and that holds no step: of another format, or half of what belongs together."""
+        if self._totals["steps"] or not uses.total():
+            return ()
+        found = ", ".join(f"{count} {name or 'unused'}" for name, count in sorted(uses.items()))
+        source = self.result.source
+        return (Diagnostic(source.path, f"read as {source.format}, and no step of a model is in it", f"kept: {found}"),)
 
 
 def _note(told: bytearray, value: object) -> None:

@@ -182,6 +182,16 @@ def test_mistakes_are_told(tmp_path: Path, name: str, message: str) -> None:
         ingest(tmp_path, tmp_path / name)
 
 
+def test_a_file_without_a_step_says_so(tmp_path: Path) -> None:
+    """Read by force as what it is not; each record is accounted for, and nothing is learnt from it."""
+    path = session().write(tmp_path / "s.jsonl")
+    (source,) = ingest(tmp_path, path, format="codex_cli")["sources"]
+    assert (source["steps"], source["records"]) == (0, source["records_accounted"])
+    told = source["diagnostics"][-1]
+    assert "read as codex_cli, and no step of a model is in it" in told["what"]
+    assert ingest(tmp_path / "right", path)["sources"][0]["diagnostics"] == []
+
+
 def test_no_path_and_unknown_formats_are_configuration_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nothing to ingest"):
         ingest(tmp_path)
